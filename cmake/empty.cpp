@@ -1,0 +1,1 @@
+// A layer that holds only headers still becomes a library.

@@ -1,0 +1,32 @@
+# Language, warnings and the floating-point contract (docs/numerics.md), for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+# -O2 and not -O3: the kernels are unrolled by hand, and the rest gains nothing (docs/performance.md).
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1" CACHE STRING "" FORCE)
+
+option(STET_WERROR "Treat warnings as errors" OFF)
+option(STET_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
+set(STET_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
+
+# The contract: no contraction by the compiler, no reassociation. Checked again in src/base/contract.h.
+add_compile_options(-ffp-contract=off -fno-fast-math)
+add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
+if(STET_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(STET_SANITIZE)
+  add_compile_options(-fsanitize=${STET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${STET_SANITIZE})
+endif()
+
+find_program(STET_CCACHE ccache)
+if(STET_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STET_CCACHE})
+endif()
