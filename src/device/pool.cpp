@@ -12,6 +12,7 @@
 #include <climits>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace stet {
 namespace {
@@ -19,14 +20,11 @@ namespace {
 // Round to nearest even, subnormals kept, every exception masked (docs/numerics.md section 1).
 constexpr unsigned kDefaultMxcsr = 0x1f80;
 
-// Added to the barrier's counter when a worker leaves a launch early: every barrier of that launch counts as complete.
-constexpr uint32_t kAbandon = 1u << 30;
-
 // The futex call directly and not std::atomic::wait: that one spins by itself, and keeps its count of waiters in a
 // table that unrelated counters share.
-long futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
+long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout = nullptr) {
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
-  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, nullptr, nullptr, 0);
+  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
 // Signals that a fault of the thread itself raises stay open; all others go to the threads that the program made.
@@ -56,22 +54,23 @@ void set_affinity_of_this_thread(const std::vector<int>& cpus) {
 
 }  // namespace
 
-void WaitCounter::wait_slowly(uint32_t target, uint32_t spin_us) {
+void WaitCounter::wait_slowly(uint32_t target, uint32_t spin_us, uint32_t nap_us) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::microseconds(spin_us);
   do {
     for (int i = 0; i < 16; ++i) {
-      if (reached(target, std::memory_order_acquire)) return;
+      if (reached(target)) return;
       _mm_pause();
     }
   } while (Clock::now() < end);
+  const timespec nap = {0, static_cast<long>(nap_us) * 1000};
   // Either the one who advances sees this sleeper, or the load below sees the advance: both are sequentially
   // consistent.
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {
     const uint32_t seen = value_.load(std::memory_order_seq_cst);
     if (static_cast<int32_t>(seen - target) >= 0) break;
-    futex(value_, FUTEX_WAIT_PRIVATE, seen);  // returns at once when the counter moved on
+    futex(value_, FUTEX_WAIT_PRIVATE, seen, nap_us == 0 ? nullptr : &nap);  // returns at once when the counter moved on
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -86,12 +85,8 @@ WorkerPool::WorkerPool(const Options& options) : options_(options) {
     workers_[i].pool_ = this;
     workers_[i].index_ = i;
     workers_[i].count_ = options.threads;
-    workers_[i].phase_ = workers_[i].barrier_ = options.first_count;
   }
-  launched_.reset(options.first_count);
-  arrived_.reset(options.first_count);
-  finished_.reset(options.first_count);
-  finish_target_ = options.first_count;
+  launch_.reset(options.first_count & ~1u);
   if (options.pin) saved_affinity_ = affinity_of_this_thread();
   start_threads();
 }
@@ -119,7 +114,7 @@ void WorkerPool::start_threads() {
 
 void WorkerPool::stop_threads() {
   stop_ = true;
-  launched_.advance(1, launched_.value() + 1);
+  open_launch();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -127,14 +122,33 @@ void WorkerPool::stop_threads() {
 void WorkerPool::worker_main(unsigned index) {
   pthread_setname_np(pthread_self(), ("stet-" + std::to_string(index)).c_str());
   if (!saved_affinity_.empty()) set_affinity_of_this_thread({saved_affinity_[index % saved_affinity_.size()]});
-  for (uint32_t launch = options_.first_count + 1;; ++launch) {
-    launched_.wait(launch, options_.launch_spin_us);
-    if (stop_) return;
-    _mm_setcsr(kDefaultMxcsr);
-    const uint32_t target = finish_target_;
-    run_body(workers_[index]);
-    finished_.advance(1, target);
+  uint32_t next = (options_.first_count & ~1u) + 1;  // the first launch that this worker has not looked at
+  for (;;) {
+    launch_.wait(next, options_.launch_spin_us, 0);
+    outside_.advance(0u - 1u, 0);
+    const uint32_t launch = launch_.value();
+    const bool open = (launch & 1) != 0;
+    const bool stop = open && stop_;
+    if (open && !stop) {
+      _mm_setcsr(kDefaultMxcsr);
+      run_body(workers_[index]);
+    }
+    outside_.advance(1, 0);
+    if (stop) return;
+    next = (launch | 1) + (open ? 2 : 0);
   }
+}
+
+void WorkerPool::open_launch() {
+  done_.reset(options_.first_count);
+  for (unsigned i = 0; i < options_.threads; ++i)
+    workers_[i].cursor_.store(uint64_t{options_.first_count} << 32, std::memory_order_relaxed);
+  launch_.advance(1, launch_.value() + 1);
+}
+
+void WorkerPool::close_launch() {
+  launch_.advance(1, launch_.value() + 2);
+  if (outside_.value() != 0) outside_.wait(0, options_.phase_spin_us, options_.phase_nap_us);
 }
 
 void WorkerPool::run(Body body, void* context) {
@@ -144,16 +158,13 @@ void WorkerPool::run(Body body, void* context) {
   _mm_setcsr(kDefaultMxcsr);
   body_ = body;
   context_ = context;
-  if (options_.threads > 1) {
-    finish_target_ += options_.threads - 1;
-    launched_.advance(1, launched_.value() + 1);
-  }
+  if (options_.threads > 1) open_launch();
   run_body(workers_[0]);
-  if (options_.threads > 1) finished_.wait(finish_target_, options_.barrier_spin_us);
+  if (options_.threads > 1) close_launch();
   std::exception_ptr failure;
   if (failed_.load(std::memory_order_relaxed)) {
-    failure = std::move(failure_);
-    recover();
+    failure = std::exchange(failure_, nullptr);
+    failed_.store(false, std::memory_order_relaxed);
   }
   _mm_setcsr(mxcsr);
   running_.store(false, std::memory_order_release);
@@ -161,30 +172,16 @@ void WorkerPool::run(Body body, void* context) {
 }
 
 void WorkerPool::run_body(Worker& worker) {
+  worker.phase_ = worker.done_target_ = options_.first_count;
   try {
     body_(context_, worker);
   } catch (...) {
-    // Nobody may wait for a worker that will not come. The failure is recorded first: whoever passes a barrier because
-    // of kAbandon sees it, and claims nothing more.
-    record_failure();
-    if (!abandoned_.exchange(true, std::memory_order_acq_rel)) arrived_.advance(kAbandon, worker.barrier_);
+    record_failure();  // nobody waits for this worker: the others claim what it did not
   }
 }
 
 void WorkerPool::record_failure() {
   if (!failed_.exchange(true, std::memory_order_acq_rel)) failure_ = std::current_exception();
-}
-
-// Makes counters and cursors consistent again after a failure. All other workers wait for the next launch.
-void WorkerPool::recover() {
-  failure_ = nullptr;
-  for (unsigned i = 0; i < options_.threads; ++i) {
-    workers_[i].phase_ = 0;
-    workers_[i].barrier_ = arrived_.value();
-    for (std::atomic<uint32_t>& next : workers_[i].next_) next.store(0, std::memory_order_relaxed);
-  }
-  abandoned_.store(false, std::memory_order_relaxed);
-  failed_.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace stet
