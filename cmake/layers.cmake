@@ -5,7 +5,9 @@ set(STET_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(STET_ISA_FLAGS_avxvnni -mavx2 -mfma -mf16c -mavxvnni)
 # The 256-bit VNNI kernels in their EVEX encoding, for processors that have AVX-512 VNNI and VL but not AVX-VNNI.
 set(STET_ISA_FLAGS_vl256 -mavx2 -mfma -mf16c -mavx512vl -mavx512vnni)
-set(STET_ISA_FLAGS_avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512)
+set(STET_ISA_FLAGS_avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
+    # g++ 12 takes the undefined operands inside its own AVX-512 intrinsics for uninitialised variables.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
 
 function(stet_isa_flags)
   foreach(source IN LISTS ARGN)

@@ -1,0 +1,110 @@
+#include "kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/common/math_ref.h"
+#include "kernels/kernels_test_util.h"
+
+namespace stet {
+namespace {
+
+using test::Fill;
+
+TEST(Kernels, ScalarIsAlwaysThereAndUnknownIsRefused) {
+  EXPECT_EQ(available_isas().front(), Isa::scalar);
+  EXPECT_EQ(kernels(Isa::scalar).isa, Isa::scalar);
+  EXPECT_FALSE(isa_from_name("mmx").has_value());
+}
+
+TEST(Kernels, QuantizeEqualsTheReference) {
+  for (Fill fill : {Fill::normal, Fill::extreme, Fill::tiny, Fill::nonfinite})
+    for (uint32_t rows : {1u, 3u, 8u, 11u}) {
+      const uint32_t k = 416;
+      auto x = test::make_values(size_t{rows} * k, fill, rows);
+      x[5] = 0x1p-60f;  // at the floor
+      std::vector<uint8_t> want(activation_bytes(ActKind::i8, rows, k), 0xee);
+      for (uint32_t m = 0; m < rows; ++m) quantize_ref(x.data() + m * k, m, {ActKind::i8, rows, k, want.data()});
+      for (Isa isa : available_isas()) {
+        std::vector<uint8_t> got(want.size(), 0x11);
+        for (uint32_t m = 0; m < rows; ++m) kernels(isa).quantize(x.data() + m * k, m, {ActKind::i8, rows, k, got.data()});
+        EXPECT_EQ(got, want) << isa_name(isa);
+      }
+    }
+}
+
+// The block rules of the contract, by hand.
+TEST(Kernels, QuantizeRules) {
+  std::vector<uint8_t> out(activation_bytes(ActKind::i8, 1, 32));
+  const Activations a{ActKind::i8, 1, 32, out.data()};
+  const ActRecord record = act_record(a, 0, 0);
+  std::vector<float> x(32, 0.0f);
+  x[0] = 0x1p-60f;
+  quantize_ref(x.data(), 0, a);
+  EXPECT_EQ(record.d()[0], 0.0f);
+  x[0] = -254.0f, x[1] = 1.0f, x[2] = 3.0f;  // d = 2: 0.5 rounds to 0, 1.5 to 2
+  quantize_ref(x.data(), 0, a);
+  EXPECT_EQ(record.d()[0], 2.0f);
+  EXPECT_EQ(record.q(0)[0], -127);
+  EXPECT_EQ(record.q(0)[1], 0);
+  EXPECT_EQ(record.q(0)[2], 2);
+  EXPECT_EQ(record.bias8()[0], -8 * -125);
+  x[9] = __builtin_inff();
+  quantize_ref(x.data(), 0, a);
+  EXPECT_TRUE(std::isnan(record.d()[0]));
+  EXPECT_EQ(record.q(0)[0], 0);
+}
+
+TEST(Kernels, RmsnormEqualsTheReference) {
+  for (Fill fill : {Fill::normal, Fill::tiny, Fill::nonfinite})
+    for (uint32_t k : {1u, 8u, 60u, 256u, 576u, 1000u, 4096u}) {
+      const auto x = test::make_values(k, fill, k), w = test::make_values(k, Fill::normal, 9);
+      auto want = test::poisoned(k);
+      rmsnorm_ref(x.data(), w.data(), 1e-5f, k, want.data());
+      for (Isa isa : available_isas()) {
+        auto got = test::poisoned(k);
+        kernels(isa).rmsnorm(x.data(), w.data(), 1e-5f, k, got.data());
+        ASSERT_EQ(test::first_difference(got.data(), want.data(), k), k) << isa_name(isa) << " K=" << k;
+      }
+    }
+}
+
+TEST(Kernels, SwigluAndRopeEqualTheReference) {
+  auto gate = test::make_values(4096, Fill::normal, 1);
+  for (size_t i = 0; i < gate.size(); ++i) gate[i] *= static_cast<float>(i % 200);
+  gate[7] = __builtin_inff(), gate[8] = -__builtin_inff(), gate[9] = __builtin_nanf("");
+  const auto up = test::make_values(4096, Fill::normal, 2);
+  std::vector<float> want(4096);
+  swiglu_ref(gate.data(), up.data(), 4096, want.data());
+  for (Isa isa : available_isas()) {
+    std::vector<float> got(4096);
+    kernels(isa).swiglu(gate.data(), up.data(), 4096, got.data());
+    EXPECT_EQ(test::first_difference(got.data(), want.data(), 4096), 4096u) << isa_name(isa);
+    for (uint32_t rope_dim : {64u, 40u, 6u}) {
+      rope_ref(gate.data() + 64, {up.data(), up.data() + 64}, rope_dim, 64, want.data());
+      kernels(isa).rope(gate.data() + 64, {up.data(), up.data() + 64}, rope_dim, 64, got.data());
+      EXPECT_EQ(test::first_difference(got.data(), want.data(), 64), 64u) << isa_name(isa);
+    }
+    swiglu_ref(gate.data(), up.data(), 4096, want.data());
+  }
+}
+
+// exp: two roundings of the reduction, eight of the polynomial: below 2 ulp everywhere, and right at the ends.
+TEST(Kernels, ExpIsAccurate) {
+  double worst = 0;
+  for (float x = -87.0f; x < 88.7f; x += 0.0137f) {
+    const double want = std::exp(static_cast<double>(x));
+    worst = std::max(worst, std::abs(exp_ref(x) - want) / want);
+  }
+  EXPECT_LT(worst, 2 * 0x1p-23);
+  EXPECT_EQ(exp_ref(0.0f), 1.0f);
+  EXPECT_EQ(exp_ref(-200.0f), 0.0f);
+  EXPECT_EQ(exp_ref(-__builtin_inff()), 0.0f);
+  EXPECT_EQ(exp_ref(89.0f), __builtin_inff());
+  EXPECT_EQ(exp_ref(-103.0f), 0x1p-149f);  // subnormal, kept
+  EXPECT_TRUE(std::isnan(exp_ref(__builtin_nanf(""))));
+}
+
+}  // namespace
+}  // namespace stet

@@ -1,0 +1,21 @@
+// matvec: y[m][n] = sum over k of W[n][k] * x[m][k].
+//
+// Integer formats (a8 activations, docs/numerics.md 3.1), per output and segment, blocks of 32 in order:
+//     acc = fma(mul(dw, dx), float(isum), acc)            isum: exact integer dot product of the block
+//     acc = fma(mul(m, dx), float(sum of qx), acc)        formats with a minimum only
+// Float formats (f32 activations, 3.2), per output and segment: acc = fma(w, x, acc) in k order.
+// Segments are combined by a balanced pairwise tree; an empty segment is +0.
+// Guarantee: exact. Limits: K a multiple of the format's block; integer formats: K % 32 == 0.
+#pragma once
+
+#include "formats/pack.h"
+#include "kernels/common/activations.h"
+
+namespace stet {
+
+// One tile of 16 rows of W times every row of x: out[m * 16 + r], m < x.rows. Rows of the tile beyond W.rows give zeros.
+using MatvecFn = void (*)(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out);
+
+void matvec_ref(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out);
+
+}  // namespace stet

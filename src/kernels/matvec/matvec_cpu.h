@@ -1,0 +1,143 @@
+// matvec for one instruction set: included once by each file of src/kernels/isa, after the vector vocabulary.
+#pragma once
+
+#include "kernels/matvec/integer_cpu.h"
+#include "kernels/common/segments.h"
+#include "kernels/matvec/matvec.h"
+
+namespace stet::STET_ISA {
+
+// Balanced pairwise tree over partials that arrive in order: a binary counter of subtrees.
+template <int kWidth>
+struct SegmentTree {
+  F level[7][kWidth];  // up to 64 segments
+  uint32_t count = 0;
+
+  void push(F* x) {
+    int l = 0;
+    for (uint32_t bits = count++; bits & 1u; bits >>= 1, ++l)
+      for (int i = 0; i < kWidth; ++i) x[i] = add(level[l][i], x[i]);
+    for (int i = 0; i < kWidth; ++i) level[l][i] = x[i];
+  }
+  // REQUIRES: a power of two of pushes.
+  const F* root() const { return level[__builtin_ctz(count)]; }
+};
+
+constexpr int kHalves = static_cast<int>(kTileRows) / kLanes;  // vectors that make the 16 rows of a tile
+
+inline void prefetch_span(const uint8_t* p, uint32_t bytes) {
+  for (uint32_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p) + i, _MM_HINT_T0);
+}
+constexpr uint32_t kPrefetchAhead = 4096;  // measured: docs/performance.md
+
+template <typename Weights, int C, bool kPrefetch>
+void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
+  const uint32_t blocks = k / kBlock, chunks = chunk_count(k), segments = segment_count(k, true);
+  SegmentTree<C * kHalves> tree;
+  uint32_t chunk = 0;
+  for (uint32_t s = 0; s < segments; ++s) {
+    F acc[C * kHalves];
+    for (F& a : acc) a = zero();
+    for (const uint32_t end = segment_begin(s + 1, segments, chunks); chunk < end; ++chunk) {
+      const uint32_t first = chunk * kChunkBlocks;
+      const uint32_t n = blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks;
+      const uint8_t* scales = tile + n * Weights::kCodes;
+      for (uint32_t b = 0; b < n; ++b, x += C * kActRecord) {
+        if constexpr (kPrefetch) prefetch_span(tile + b * (Weights::kCodes + Weights::kScales) + kPrefetchAhead, Weights::kCodes + Weights::kScales);
+        Weights::template accumulate<C>(tile + b * Weights::kCodes, scales + b * Weights::kScales, x, acc);
+      }
+      tile += n * (Weights::kCodes + Weights::kScales);
+    }
+    tree.push(acc);
+  }
+  for (int i = 0; i < C * kHalves; ++i) out[i] = tree.root()[i];
+}
+
+template <typename Weights, int C, bool kPrefetch>
+void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out) {
+  const uint32_t chunks = chunk_count(k), segments = segment_count(k, false);
+  const float* x = reinterpret_cast<const float*>(x_bytes);
+  SegmentTree<C * kHalves> tree;
+  uint32_t i = 0;
+  for (uint32_t s = 0; s < segments; ++s) {
+    F acc[C * kHalves];
+    for (F& a : acc) a = zero();
+    const uint32_t limit = segment_begin(s + 1, segments, chunks) * kChunk;
+    for (const uint32_t end = limit < k ? limit : k; i < end; ++i, x += C) {
+      if constexpr (kPrefetch) prefetch_span(tile + kPrefetchAhead, Weights::kBytes * kTileRows < 64 ? 64 : Weights::kBytes * kTileRows);
+      for (int h = 0; h < kHalves; ++h) {
+        const F w = Weights::decode(tile + h * kLanes * Weights::kBytes);
+        for (int c = 0; c < C; ++c) acc[c * kHalves + h] = fma(w, set1(x[c]), acc[c * kHalves + h]);
+      }
+      tile += kTileRows * Weights::kBytes;
+    }
+    tree.push(acc);
+  }
+  for (int j = 0; j < C * kHalves; ++j) out[j] = tree.root()[j];
+}
+
+struct FloatF32 {
+  static constexpr uint32_t kBytes = 4;
+  static F decode(const uint8_t* p) { return load(reinterpret_cast<const float*>(p)); }
+};
+struct FloatF16 {
+  static constexpr uint32_t kBytes = 2;
+  static F decode(const uint8_t* p) { return load_f16(reinterpret_cast<const uint16_t*>(p)); }
+};
+struct FloatBf16 {
+  static constexpr uint32_t kBytes = 2;
+  static F decode(const uint8_t* p) { return load_bf16(reinterpret_cast<const uint16_t*>(p)); }
+};
+
+template <typename Weights, int C, bool kPrefetch>
+void tile_group(const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
+  F sums[C * kHalves];
+  if constexpr (requires { Weights::kCodes; }) {
+    integer_tile<Weights, C, kPrefetch>(tile, k, x, sums);
+  } else {
+    float_tile<Weights, C, kPrefetch>(tile, k, x, sums);
+  }
+  for (int c = 0; c < C; ++c)
+    for (int h = 0; h < kHalves; ++h) store(out + c * static_cast<int>(kTileRows) + h * kLanes, sums[c * kHalves + h]);
+}
+
+template <typename Weights, bool kPrefetch>
+void tile_cols(uint32_t cols, const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
+  switch (cols) {
+    case 1: return tile_group<Weights, 1, kPrefetch>(tile, k, x, out);
+    case 2: return tile_group<Weights, 2, kPrefetch>(tile, k, x, out);
+    case 3: return tile_group<Weights, 3, kPrefetch>(tile, k, x, out);
+    case 4: return tile_group<Weights, 4, kPrefetch>(tile, k, x, out);
+    case 5: return tile_group<Weights, 5, kPrefetch>(tile, k, x, out);
+    case 6: return tile_group<Weights, 6, kPrefetch>(tile, k, x, out);
+    case 7: return tile_group<Weights, 7, kPrefetch>(tile, k, x, out);
+    default: return tile_group<Weights, 8, kPrefetch>(tile, k, x, out);
+  }
+}
+
+template <typename Weights>
+void matvec_format(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+  const uint8_t* data = w.data + tile * w.tile_bytes();
+  for (uint32_t g = 0; g < x.groups(); ++g, out += kGroup * kTileRows) {
+    // The first group brings the tile into the cache; the others find it there.
+    if (g == 0) {
+      tile_cols<Weights, true>(x.group_cols(g), data, w.cols, x.group(g), out);
+    } else {
+      tile_cols<Weights, false>(x.group_cols(g), data, w.cols, x.group(g), out);
+    }
+  }
+}
+
+inline void matvec(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+  switch (w.format) {
+    case Format::f32: return matvec_format<FloatF32>(w, tile, x, out);
+    case Format::f16: return matvec_format<FloatF16>(w, tile, x, out);
+    case Format::bf16: return matvec_format<FloatBf16>(w, tile, x, out);
+    case Format::q4_0: return matvec_format<WeightsQ4<false>>(w, tile, x, out);
+    case Format::q4_1: return matvec_format<WeightsQ4<true>>(w, tile, x, out);
+    case Format::q8_0: return matvec_format<WeightsQ8>(w, tile, x, out);
+    case Format::q6_k: return matvec_format<WeightsQ6K>(w, tile, x, out);
+  }
+}
+
+}  // namespace stet::STET_ISA

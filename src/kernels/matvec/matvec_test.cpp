@@ -1,0 +1,123 @@
+#include "kernels/matvec/matvec.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/kernels_test_util.h"
+
+namespace stet {
+namespace {
+
+using test::Fill;
+
+struct Shape {
+  uint32_t rows, cols;
+};
+
+std::vector<Shape> shapes(const FormatTraits& t) {
+  if (t.block_elements == 256) return {{40, 256}, {16, 2304}};
+  // Odd tails for float formats: K need not be a multiple of anything.
+  if (!t.integer_block) return {{16, 576}, {37, 77}, {5, 8192 + 130}, {16, 2048}, {17, 1}};
+  return {{48, 576}, {37, 32}, {16, 2048}, {7, 2144}, {16, 96}};
+}
+
+struct Input {
+  std::vector<float> x;
+  std::vector<uint8_t> storage;
+  Activations act;
+};
+
+Input make_input(const Kernels& k, ActKind kind, uint32_t rows, uint32_t cols, Fill fill) {
+  Input in;
+  in.x = test::make_values(size_t{rows} * cols, fill, rows * 31 + cols);
+  in.storage.resize(activation_bytes(kind, rows, cols));
+  in.act = {kind, rows, cols, in.storage.data()};
+  for (uint32_t m = 0; m < rows; ++m) k.quantize(in.x.data() + size_t{m} * cols, m, in.act);
+  return in;
+}
+
+class MatvecTest : public testing::TestWithParam<std::tuple<Format, Fill>> {};
+
+// Every instruction set, every width, tails of rows and columns: the bits of the scalar reference.
+TEST_P(MatvecTest, EqualsTheReference) {
+  const auto [format, fill] = GetParam();
+  const Kernels& reference = kernels(Isa::scalar);
+  for (const Shape s : shapes(traits(format))) {
+    const test::Packed w = test::make_packed(format, s.rows, s.cols, fill, s.rows + s.cols);
+    const ActKind kind = traits(format).integer_block ? ActKind::i8 : ActKind::f32;
+    for (uint32_t rows : {1u, 2u, 3u, 5u, 7u, 8u, 9u, 16u, 20u}) {
+      const Input in = make_input(reference, kind, rows, s.cols, fill);
+      for (uint32_t tile = 0; tile < w.matrix.tiles(); tile += w.matrix.tiles() == 1 ? 1 : w.matrix.tiles() - 1) {
+        auto want = test::poisoned(size_t{rows} * 16);
+        reference.matvec(w.matrix, tile, in.act, want.data());
+        for (Isa isa : available_isas()) {
+          auto got = test::poisoned(size_t{rows} * 16);
+          kernels(isa).matvec(w.matrix, tile, in.act, got.data());
+          const size_t i = test::first_difference(got.data(), want.data(), got.size());
+          ASSERT_EQ(i, got.size()) << isa_name(isa) << " " << s.rows << "x" << s.cols << " M=" << rows << " tile " << tile << ": "
+                                   << got[i] << " " << want[i];
+        }
+      }
+    }
+  }
+}
+
+// A row's bits do not depend on how many rows share the pass: a property of its own, which equality with a width-dependent
+// reference would not show.
+TEST_P(MatvecTest, RowsAreIndependentOfTheirNumber) {
+  const auto [format, fill] = GetParam();
+  const uint32_t cols = traits(format).block_elements == 256 ? 512 : 608;
+  const test::Packed w = test::make_packed(format, 16, cols, fill, 3);
+  const ActKind kind = traits(format).integer_block ? ActKind::i8 : ActKind::f32;
+  for (Isa isa : available_isas()) {
+    const Kernels& k = kernels(isa);
+    const Input all = make_input(k, kind, 16, cols, fill);
+    std::vector<float> want(16 * 16);
+    k.matvec(w.matrix, 0, all.act, want.data());
+    for (uint32_t rows = 1; rows < 16; ++rows)
+      for (uint32_t first : {0u, 16 - rows}) {
+        std::vector<uint8_t> storage(activation_bytes(kind, rows, cols));
+        const Activations act{kind, rows, cols, storage.data()};
+        for (uint32_t m = 0; m < rows; ++m) k.quantize(all.x.data() + size_t{first + m} * cols, m, act);
+        std::vector<float> got(size_t{rows} * 16);
+        k.matvec(w.matrix, 0, act, got.data());
+        ASSERT_EQ(test::first_difference(got.data(), want.data() + first * 16, got.size()), got.size()) << isa_name(isa) << rows;
+      }
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<std::tuple<Format, Fill>>& info) {
+  static const char* const fills[] = {"normal", "extreme", "tiny", "nonfinite"};
+  return std::string(traits(std::get<0>(info.param)).name) + "_" + fills[static_cast<int>(std::get<1>(info.param))];
+}
+
+INSTANTIATE_TEST_SUITE_P(AllFormats, MatvecTest,
+                         testing::Combine(testing::Values(Format::f32, Format::f16, Format::bf16, Format::q4_0, Format::q4_1,
+                                                          Format::q8_0, Format::q6_k),
+                                          testing::Values(Fill::normal, Fill::extreme, Fill::tiny, Fill::nonfinite)),
+                         case_name);
+
+// The reference against f64 arithmetic on the same quantised inputs. An acc of n terms has error below n * eps * sum|terms|
+// (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); a block contributes two roundings more.
+TEST(MatvecReference, IsCloseToDouble) {
+  for (Format format : {Format::q4_0, Format::q4_1, Format::q8_0, Format::q6_k}) {
+    const uint32_t cols = 2304;
+    const test::Packed w = test::make_packed(format, 16, cols, Fill::normal, 5);
+    const Input in = make_input(kernels(Isa::scalar), ActKind::i8, 1, cols, Fill::normal);
+    float got[16];
+    matvec_ref(w.matrix, 0, in.act, got);
+    for (uint32_t r = 0; r < 16; ++r) {
+      double sum = 0, magnitude = 0;
+      for (uint32_t k = 0; k < cols; ++k) {
+        const ActRecord record = act_record(in.act, 0, k / 32);
+        const double x = double{record.d()[0]} * record.q(0)[k % 32];
+        const double term = x * pack_traits(format).element(w.matrix.data, cols, r, k);
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      EXPECT_NEAR(got[r], sum, (2.0 * cols / 32 + 16) * 0x1p-23 * magnitude) << traits(format).name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stet

@@ -1,0 +1,39 @@
+// What the reference and the vector code share: the scale of a block, and the fields that follow from its codes.
+#pragma once
+
+#include "base/fp.h"
+#include "kernels/quantize/quantize.h"
+
+namespace stet {
+
+struct BlockScale {
+  float d;        // as stored
+  float inverse;  // multiplies x; 0 where every code is 0
+};
+
+// max_bits: the largest of the elements' bit patterns without their signs.
+static inline BlockScale block_scale(uint32_t max_bits) {
+  if (max_bits >= 0x7f800000u) return {float_of_bits(0x7fc00000u), 0.0f};
+  const float a = float_of_bits(max_bits);
+  if (a <= kQuantizeFloor) return {0.0f, 0.0f};
+  return {a / 127.0f, 127.0f / a};
+}
+
+static inline void finish_record(const ActRecord& record, uint32_t c, float d, int32_t sum_low, int32_t sum_high) {
+  const int32_t sum = sum_low + sum_high;
+  record.d()[c] = d;
+  record.sum()[c] = static_cast<float>(sum);
+  record.bias8()[c] = -8 * sum;
+  record.bias128()[c] = -128 * sum;
+  record.bias32_low()[c] = -32 * sum_low;
+  record.bias32_high()[c] = -32 * sum_high;
+}
+
+static inline void copy_row(const float* x, uint32_t row, const Activations& out) {
+  Activations a = out;
+  const uint32_t cols = a.group_cols(row / kGroup);
+  float* group = reinterpret_cast<float*>(a.group(row / kGroup)) + row % kGroup;
+  for (uint32_t k = 0; k < a.k; ++k) group[size_t{k} * cols] = x[k];
+}
+
+}  // namespace stet

@@ -1,0 +1,42 @@
+// The weights of a model as the kernels read them: every matrix packed (formats/pack.h), every vector f32, all in one mapping that
+// never moves. Made once from a TensorSource, then mapped from the user's cache directory (docs/design.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "formats/pack.h"
+#include "weights/tensor_source.h"
+
+namespace stet {
+
+struct PackOptions {
+  std::string cache_dir;    // empty: keep the pack in memory ("--pack none")
+  bool dequantize = false;  // the float reference path: every matrix becomes F32
+  unsigned threads = 1;
+  // Called now and then, from one thread: what is being done and how far it is. Also once before a pack file is written, with
+  // its path and size.
+  std::function<void(std::string_view what, uint64_t done_bytes, uint64_t total_bytes)> progress;
+};
+
+class PackedModel {
+ public:
+  // Maps the pack of `source` from the cache, or makes it. Throws Error(kInput) for a damaged source, Error(kResource) for too
+  // little memory or disk and for an unsafe cache directory.
+  static std::unique_ptr<PackedModel> load(const TensorSource& source, const PackOptions& options);
+  virtual ~PackedModel() = default;
+
+  // A tensor of two dimensions; null when there is none of that name.
+  virtual const PackedMatrix* matrix(std::string_view name) const = 0;
+  // A tensor of one dimension as f32, with its length; null when there is none of that name.
+  virtual const float* vector(std::string_view name, uint64_t* length) const = 0;
+
+  virtual uint64_t bytes() const = 0;        // of the pack in memory
+  virtual const std::string& key() const = 0;  // SHA-256, the content address
+  virtual bool synthetic() const = 0;
+};
+
+}  // namespace stet
