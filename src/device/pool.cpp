@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "device/topology.h"
+
 namespace stet {
 namespace {
 
@@ -35,21 +37,15 @@ void block_signals(sigset_t* before) {
   pthread_sigmask(SIG_BLOCK, &blocked, before);
 }
 
-std::vector<int> affinity_of_this_thread() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
 void set_affinity_of_this_thread(const std::vector<int>& cpus) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int cpu : cpus) CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
+  const int limit = *std::max_element(cpus.begin(), cpus.end()) + 1;
+  const size_t bytes = CPU_ALLOC_SIZE(limit);
+  cpu_set_t* set = CPU_ALLOC(limit);
+  if (set == nullptr) return;
+  CPU_ZERO_S(bytes, set);
+  for (int cpu : cpus) CPU_SET_S(cpu, bytes, set);
+  sched_setaffinity(0, bytes, set);
+  CPU_FREE(set);
 }
 
 }  // namespace
@@ -87,7 +83,7 @@ WorkerPool::WorkerPool(const Options& options) : options_(options) {
     workers_[i].count_ = options.threads;
   }
   launch_.reset(options.first_count & ~1u);
-  if (options.pin) saved_affinity_ = affinity_of_this_thread();
+  if (options.pin) saved_affinity_ = pin_order(allowed_processors());
   start_threads();
 }
 

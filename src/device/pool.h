@@ -204,7 +204,7 @@ class WorkerPool {
   const Options options_;
   std::unique_ptr<Worker[]> workers_;
   std::vector<std::thread> threads_;
-  std::vector<int> saved_affinity_;  // of the thread that made a pinned pool
+  std::vector<int> saved_affinity_;  // of the thread that made a pinned pool, in pin_order()
 
   // Counts up when a launch opens (odd: open) and when it closes (even). A worker goes inside, looks whether the launch
   // is open, and leaves; worker 0 closes, then waits until nobody is inside. Both orders are sequentially consistent:
