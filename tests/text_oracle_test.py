@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Compares `stet tokenize` with the Hugging Face `tokenizers` package on fresh random strings.
+
+    python3 tests/text_oracle_test.py --stet build/stet [--count 3000] [--seed N] MODEL.gguf...
+
+Every string is encoded as plain text (no special tokens) and must give the same ids, and those must decode to the same
+bytes. Strings with a byte that the vocabulary lacks must be refused. Prints the counts and exits non-zero on the first
+difference. Needs: tokenizers.
+"""
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools", "oracle"))
+import text_oracle as oracle  # noqa: E402
+
+
+def run(stet, model, data, *flags):
+    """Standard output of one call, or None when it refused."""
+    done = subprocess.run([stet, "tokenize", "-m", model, *flags], input=data, capture_output=True, check=False)
+    if done.returncode < 0:
+        sys.exit("%s died of signal %d on %r" % (stet, -done.returncode, data))
+    return done.stdout if done.returncode == 0 else None
+
+
+def ids_of(output):
+    value = json.loads(output)
+    return value["ids"] if isinstance(value, dict) else value
+
+
+def representable(meta, text):
+    alphabet = oracle.byte_alphabet()
+    tokens = set(meta["tokenizer.ggml.tokens"])
+    return all(alphabet[b] in tokens for b in text.encode())
+
+
+def check(stet, model, strings):
+    meta = oracle.read_gguf(model)
+    hf = oracle.tokenizer_from_gguf(model)
+    plain = oracle.tokenizer(meta["tokenizer.ggml.tokens"], meta["tokenizer.ggml.merges"], meta["tokenizer.ggml.pre"])
+    joined = [s for s in strings if representable(meta, s)]
+    refused = [s for s in strings if not representable(meta, s)]
+    texts = joined[: len(joined) // 10] + ["".join(joined[i:i + 20]) for i in range(len(joined) // 10, len(joined), 20)]
+    for text in texts:
+        output = run(stet, model, text.encode())
+        expected = plain.encode(text, add_special_tokens=False).ids
+        if output is None or ids_of(output) != expected:
+            sys.exit("%s: %r\n  expected %s\n  got      %s" % (model, text, expected, output))
+        if run(stet, model, json.dumps(expected).encode(), "--decode") != text.encode():
+            sys.exit("%s: %r does not come back from its ids" % (model, text))
+    special = [t for t, is_special in added(meta) if is_special]
+    marked = [random.Random(i).choice(special) + s for i, s in enumerate(joined[:50])] if special else []
+    for text in marked:
+        output = run(stet, model, text.encode(), "--special")
+        if output is None or ids_of(output) != hf.encode(text, add_special_tokens=False).ids:
+            sys.exit("%s --special: %r\n  got %s" % (model, text, output))
+    for text in refused[:20]:
+        if run(stet, model, text.encode()) is not None:
+            sys.exit("%s: %r holds a byte without a token and was not refused" % (model, text))
+    print("%s: %d strings in %d texts equal, %d with special tokens, %d refused" %
+          (os.path.basename(model), len(joined), len(texts), len(marked), min(20, len(refused))))
+
+
+def added(meta):
+    types = meta["tokenizer.ggml.token_type"]
+    return [(t, types[i] == 3) for i, t in enumerate(meta["tokenizer.ggml.tokens"]) if types[i] in (3, 4)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stet", default="build/stet")
+    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("models", nargs="+")
+    args = parser.parse_args()
+    print("seed", args.seed)
+    for model in args.models:
+        check(args.stet, model, oracle.random_strings(args.seed, args.count))
+
+
+if __name__ == "__main__":
+    main()
