@@ -20,7 +20,7 @@ struct SinCos {
   double cos;
 };
 
-// Sine and cosine for |x| <= 2^21, each with an absolute error below 2^-53 + 2^-57; NaN outside. The limit is what the
+// Sine and cosine for |x| <= 2^21, each with an absolute error below 2^-53; NaN outside. The limit is what the
 // exact argument reduction covers, and well above any position times the highest RoPE frequency (1).
 SinCos sincos64(double x);
 
