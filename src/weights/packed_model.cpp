@@ -1,0 +1,96 @@
+#include "weights/packed_model.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "device/memory.h"
+#include "weights/pack_build.h"
+#include "weights/pack_plan.h"
+
+namespace stet {
+namespace {
+
+class Pack final : public PackedModel {
+ public:
+  Pack(PackPlan plan, std::string key, bool synthetic)
+      : plan_(std::move(plan)), key_(std::move(key)), synthetic_(synthetic) {
+    for (const PackTensor& t : plan_.tensors) index_.emplace(t.name, &t);
+  }
+
+  void keep(AlignedBuffer memory) {
+    memory_ = std::move(memory);
+    point_into(reinterpret_cast<const uint8_t*>(memory_.data()));
+  }
+
+  const PackedMatrix* matrix(std::string_view name) const override {
+    const auto it = matrices_.find(name);
+    return it == matrices_.end() ? nullptr : &it->second;
+  }
+  const float* vector(std::string_view name, uint64_t* length) const override {
+    const auto it = index_.find(name);
+    if (it == index_.end() || !it->second->is_vector) return nullptr;
+    if (length != nullptr) *length = it->second->cols;
+    return reinterpret_cast<const float*>(data_ + it->second->offset);
+  }
+  uint64_t bytes() const override { return plan_.data_bytes; }
+  const std::string& key() const override { return key_; }
+  bool synthetic() const override { return synthetic_; }
+
+ private:
+  void point_into(const uint8_t* data) {
+    data_ = data;
+    for (const PackTensor& t : plan_.tensors)
+      if (!t.is_vector) matrices_[t.name] = {t.format, t.rows, t.cols, data + t.offset};
+  }
+
+  const PackPlan plan_;
+  const std::string key_;
+  const bool synthetic_;
+  const uint8_t* data_ = nullptr;
+  std::unordered_map<std::string_view, const PackTensor*> index_;
+  std::unordered_map<std::string_view, PackedMatrix> matrices_;
+  AlignedBuffer memory_;
+};
+
+class MemorySink : public PackSink {
+ public:
+  explicit MemorySink(uint8_t* data) : data_(data) {}
+  uint8_t* place(uint64_t offset, uint64_t, std::vector<uint8_t>&) override { return data_ + offset; }
+  void put(uint64_t, const uint8_t*, uint64_t) override {}
+
+ private:
+  uint8_t* data_;
+};
+
+void check_memory(uint64_t bytes) {
+  const MemoryBudget budget = memory_budget();
+  if (bytes > budget.available_bytes)
+    fail(Code::kResource, "the packed weights need {} bytes of memory; {}; use a smaller model or free memory", bytes,
+         budget.explain());
+}
+
+std::unique_ptr<PackedModel> pack_in_memory(const TensorSource& source, PackPlan plan, WorkerPool& pool,
+                                            const PackProgress& progress) {
+  const uint64_t bytes = plan.data_bytes + kPackSlackBytes;
+  check_memory(bytes);
+  AlignedBuffer memory(bytes);
+  MemorySink sink(reinterpret_cast<uint8_t*>(memory.data()));
+  build_pack(source, plan, pool, &sink, progress);
+  std::string key = pack_key(plan);
+  auto pack = std::make_unique<Pack>(std::move(plan), std::move(key), source.synthetic());
+  pack->keep(std::move(memory));
+  return pack;
+}
+
+}  // namespace
+
+std::unique_ptr<PackedModel> PackedModel::load(const TensorSource& source, const PackOptions& options) {
+  PackPlan plan = plan_pack(source, options.dequantize);
+  WorkerPool::Options threads;
+  threads.threads = options.threads;
+  WorkerPool pool(threads);
+  return pack_in_memory(source, std::move(plan), pool, options.progress);
+}
+
+}  // namespace stet
