@@ -12,11 +12,17 @@ struct FloatPack {
   static uint64_t tile_bytes(uint32_t k) { return (uint64_t{k} * kTileRows * sizeof(Element) + 63) / 64 * 64; }
   static void pack_tile(const void* const rows[kTileRows], uint32_t k, uint8_t* tile) {
     std::memset(tile, 0, tile_bytes(k));
-    for (uint32_t r = 0; r < kTileRows; ++r) {
-      if (rows[r] == nullptr) continue;
-      const uint8_t* source = static_cast<const uint8_t*>(rows[r]);
-      for (uint32_t c = 0; c < k; ++c)
-        std::memcpy(tile + (uint64_t{c} * kTileRows + r) * sizeof(Element), source + c * sizeof(Element), sizeof(Element));
+    // Columns in groups, so that what is written stays in the first cache until all rows have been there.
+    constexpr uint32_t kGroup = 128;
+    for (uint32_t first = 0; first < k; first += kGroup) {
+      const uint32_t end = first + kGroup < k ? first + kGroup : k;
+      for (uint32_t r = 0; r < kTileRows; ++r) {
+        if (rows[r] == nullptr) continue;
+        const uint8_t* source = static_cast<const uint8_t*>(rows[r]);
+        for (uint32_t c = first; c < end; ++c)
+          std::memcpy(tile + (uint64_t{c} * kTileRows + r) * sizeof(Element), source + c * sizeof(Element),
+                      sizeof(Element));
+      }
     }
   }
   static float element(const uint8_t* tile, uint32_t, uint32_t row, uint32_t column) {

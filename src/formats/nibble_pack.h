@@ -16,14 +16,15 @@ struct NibblePack {
 
   static void pack_tile(const void* const rows[kTileRows], uint32_t k, uint8_t* tile) {
     std::memset(tile, 0, Tile::bytes(k));
-    for (uint32_t r = 0; r < kTileRows; ++r) {
-      if (rows[r] == nullptr) continue;
-      const Block* source = static_cast<const Block*>(rows[r]);
-      for (uint32_t b = 0; b < k / kBlock; ++b) {
-        pack_nibbles(tile + Tile::codes(b), r, source[b].qs);
-        uint8_t* scales = tile + Tile::scales(k, b);
-        put16(scales + 2 * r, source[b].d);
-        if constexpr (kMinimum) put16(scales + 32 + 2 * r, source[b].m);
+    for (uint32_t b = 0; b < k / kBlock; ++b) {
+      uint8_t* codes = tile + Tile::codes(b);
+      uint8_t* scales = tile + Tile::scales(k, b);
+      for (uint32_t r = 0; r < kTileRows; ++r) {
+        if (rows[r] == nullptr) continue;
+        const Block& source = static_cast<const Block*>(rows[r])[b];
+        pack_nibbles(codes, r, source.qs);
+        put16(scales + 2 * r, source.d);
+        if constexpr (kMinimum) put16(scales + 32 + 2 * r, source.m);
       }
     }
   }

@@ -44,7 +44,7 @@ static inline uint16_t get16(const uint8_t* p) {
 // Nibble codes of a block as GGUF stores them (byte j: elements j and j + 16), four bytes of each of 16 rows at a time:
 //   [group g = 0..3][row 0..15][byte 4g .. 4g + 3]
 static inline void pack_nibbles(uint8_t* codes, uint32_t row, const uint8_t qs[16]) {
-  for (uint32_t j = 0; j < 16; ++j) codes[j / 4 * 64 + row * 4 + j % 4] = qs[j];
+  for (uint32_t g = 0; g < 4; ++g) std::memcpy(codes + g * 64 + row * 4, qs + g * 4, 4);
 }
 static inline int nibble(const uint8_t* codes, uint32_t row, uint32_t element) {
   const uint32_t j = element % 16;

@@ -14,15 +14,20 @@ uint32_t code_offset(uint32_t row, uint32_t element) { return element / 4 * 64 +
 
 void pack_tile(const void* const rows[kTileRows], uint32_t k, uint8_t* tile) {
   std::memset(tile, 0, Tile::bytes(k));
-  for (uint32_t b = 0; b < k / kBlock; ++b) std::memset(tile + Tile::codes(b), 0x80, 512);
-  for (uint32_t r = 0; r < kTileRows; ++r) {
-    if (rows[r] == nullptr) continue;
-    const BlockQ8_0* source = static_cast<const BlockQ8_0*>(rows[r]);
-    for (uint32_t b = 0; b < k / kBlock; ++b) {
-      uint8_t* codes = tile + Tile::codes(b);
-      for (uint32_t i = 0; i < kBlock; ++i)
-        codes[code_offset(r, i)] = static_cast<uint8_t>(static_cast<uint8_t>(source[b].q[i]) ^ 0x80u);
-      put16(tile + Tile::scales(k, b) + 2 * r, source[b].d);
+  for (uint32_t b = 0; b < k / kBlock; ++b) {
+    uint8_t* codes = tile + Tile::codes(b);
+    uint8_t* scales = tile + Tile::scales(k, b);
+    std::memset(codes, 0x80, 512);  // of rows that are missing
+    for (uint32_t r = 0; r < kTileRows; ++r) {
+      if (rows[r] == nullptr) continue;
+      const BlockQ8_0& source = static_cast<const BlockQ8_0*>(rows[r])[b];
+      for (uint32_t i = 0; i < kBlock; i += 4) {
+        uint32_t word;
+        std::memcpy(&word, source.q + i, 4);
+        word ^= 0x80808080u;
+        std::memcpy(codes + code_offset(r, i), &word, 4);
+      }
+      put16(scales + 2 * r, source.d);
     }
   }
 }
