@@ -45,7 +45,8 @@ Kernels make(Isa isa) {
     case Isa::avx512: return kernels_avx512();
     case Isa::scalar: break;
   }
-  return {Isa::scalar, matvec_ref, quantize_ref, rmsnorm_ref, swiglu_ref, rope_ref, store_kv_ref, attend_ref, join_ref};
+  return {Isa::scalar,  matvec_ref,   quantize_ref, rmsnorm_ref, swiglu_ref,
+          rope_ref,     store_kv_ref, attend_ref,   join_ref,    sample_ref()};
 }
 
 }  // namespace

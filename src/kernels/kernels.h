@@ -10,6 +10,7 @@
 #include "kernels/matvec/matvec.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/rmsnorm/rmsnorm.h"
+#include "kernels/sample/sample.h"
 #include "kernels/swiglu/swiglu.h"
 
 namespace stet {
@@ -26,6 +27,7 @@ struct Kernels {
   StoreKvFn store_kv;
   AttendFn attend;
   JoinFn join;
+  SampleKernels sample;
 };
 
 std::string_view isa_name(Isa isa);

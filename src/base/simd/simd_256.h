@@ -37,6 +37,12 @@ static inline M first_lanes(int n) {
   return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
 }
 
+// Comparisons are false where a value is NaN.
+static inline M greater(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+static inline M at_least(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
+static inline M equal(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+static inline uint32_t lane_bits(M m) { return static_cast<uint32_t>(_mm256_movemask_ps(m)); }  // bit i: lane i
+
 static inline F swap_pairs(F a) { return _mm256_permute_ps(a, 0xb1); }  // lanes 2i and 2i + 1 change places
 
 static inline I izero() { return _mm256_setzero_si256(); }
@@ -68,6 +74,49 @@ static inline F to_float(I a) { return _mm256_cvtepi32_ps(a); }
 static inline I to_int(F a) { return _mm256_cvtps_epi32(a); }
 static inline I as_int(F a) { return _mm256_castps_si256(a); }
 static inline F as_float(I a) { return _mm256_castsi256_ps(a); }
+
+static inline I truncate(F a) { return _mm256_cvttps_epi32(a); }  // towards zero; 0x80000000 for 2^31 and above
+static inline I select(M m, I yes, I no) { return as_int(select(m, as_float(yes), as_float(no))); }
+static inline M at_least_unsigned(I a, I b) { return as_float(_mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a)); }
+// The 64-bit products of unsigned lanes, as their high and low halves.
+static inline void multiply_wide(I a, I b, I& high, I& low) {
+  const I even = _mm256_mul_epu32(a, b);
+  const I odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+  high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+  low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+}
+// In each quarter of 4 lanes: lane i of x[j] becomes lane j of x[i].
+static inline void transpose4(I x[4]) {
+  const I a = _mm256_unpacklo_epi32(x[0], x[1]), b = _mm256_unpackhi_epi32(x[0], x[1]);
+  const I c = _mm256_unpacklo_epi32(x[2], x[3]), d = _mm256_unpackhi_epi32(x[2], x[3]);
+  x[0] = _mm256_unpacklo_epi64(a, c), x[1] = _mm256_unpackhi_epi64(a, c);
+  x[2] = _mm256_unpacklo_epi64(b, d), x[3] = _mm256_unpackhi_epi64(b, d);
+}
+// 64-bit sums: every 64 bits of acc take the two unsigned lanes of a.
+static inline I add_wide(I acc, I a) {
+  return _mm256_add_epi64(acc, _mm256_add_epi64(_mm256_srli_epi64(a, 32), _mm256_blend_epi32(a, izero(), 0xaa)));
+}
+static inline uint64_t sum_wide(I acc) {
+  uint64_t part[4];
+  istore(part, acc);
+  return (part[0] + part[1]) + (part[2] + part[3]);
+}
+struct CompressTable {
+  uint8_t lane[256][8];
+};
+static constexpr CompressTable make_compress_table() {
+  CompressTable t = {};
+  for (uint32_t mask = 0; mask < 256; ++mask)
+    for (uint32_t i = 0, n = 0; i < 8; ++i)
+      if (mask >> i & 1u) t.lane[mask][n++] = static_cast<uint8_t>(i);
+  return t;
+}
+static constexpr CompressTable kCompress = make_compress_table();
+// The lanes of a whose bit is set, moved to the front in order; what follows them is unspecified.
+static inline I compress(I a, uint32_t bits) {
+  const __m128i lanes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(kCompress.lane[bits]));
+  return _mm256_permutevar8x32_epi32(a, _mm256_cvtepu8_epi32(lanes));
+}
 
 static inline F load_f16(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 static inline void store_f16(uint16_t* p, F x) {

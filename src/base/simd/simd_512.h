@@ -31,6 +31,12 @@ static inline F min_keep(F a, F b) { return _mm512_min_ps(a, b); }
 static inline F select(M m, F yes, F no) { return _mm512_mask_blend_ps(m, no, yes); }
 static inline M first_lanes(int n) { return n >= kLanes ? M(0xffff) : n <= 0 ? M(0) : M((1u << n) - 1u); }
 
+// Comparisons are false where a value is NaN.
+static inline M greater(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+static inline M at_least(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
+static inline M equal(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+static inline uint32_t lane_bits(M m) { return m; }  // bit i: lane i
+
 static inline F swap_pairs(F a) { return _mm512_permute_ps(a, 0xb1); }  // lanes 2i and 2i + 1 change places
 
 static inline I izero() { return _mm512_setzero_si512(); }
@@ -57,6 +63,31 @@ static inline F to_float(I a) { return _mm512_cvtepi32_ps(a); }
 static inline I to_int(F a) { return _mm512_cvtps_epi32(a); }  // round to nearest even
 static inline I as_int(F a) { return _mm512_castps_si512(a); }
 static inline F as_float(I a) { return _mm512_castsi512_ps(a); }
+
+static inline I truncate(F a) { return _mm512_cvttps_epi32(a); }  // towards zero; 0x80000000 for 2^31 and above
+static inline I select(M m, I yes, I no) { return _mm512_mask_blend_epi32(m, no, yes); }
+static inline M at_least_unsigned(I a, I b) { return _mm512_cmpge_epu32_mask(a, b); }
+// The 64-bit products of unsigned lanes, as their high and low halves.
+static inline void multiply_wide(I a, I b, I& high, I& low) {
+  const I even = _mm512_mul_epu32(a, b);
+  const I odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+  high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+  low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+}
+// In each quarter of 4 lanes: lane i of x[j] becomes lane j of x[i].
+static inline void transpose4(I x[4]) {
+  const I a = _mm512_unpacklo_epi32(x[0], x[1]), b = _mm512_unpackhi_epi32(x[0], x[1]);
+  const I c = _mm512_unpacklo_epi32(x[2], x[3]), d = _mm512_unpackhi_epi32(x[2], x[3]);
+  x[0] = _mm512_unpacklo_epi64(a, c), x[1] = _mm512_unpackhi_epi64(a, c);
+  x[2] = _mm512_unpacklo_epi64(b, d), x[3] = _mm512_unpackhi_epi64(b, d);
+}
+// 64-bit sums: every 64 bits of acc take the two unsigned lanes of a.
+static inline I add_wide(I acc, I a) {
+  return _mm512_add_epi64(acc, _mm512_add_epi64(_mm512_srli_epi64(a, 32), _mm512_maskz_mov_epi32(0x5555, a)));
+}
+static inline uint64_t sum_wide(I acc) { return static_cast<uint64_t>(_mm512_reduce_add_epi64(acc)); }
+// The lanes of a whose bit is set, moved to the front in order; what follows them is unspecified.
+static inline I compress(I a, uint32_t bits) { return _mm512_maskz_compress_epi32(static_cast<M>(bits), a); }
 
 static inline F load_f16(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 static inline void store_f16(uint16_t* p, F x) {

@@ -1,4 +1,4 @@
-// exp for one instruction set; math_ref.h is its scalar twin and says how it works.
+// exp and log for one instruction set; math_ref.h is their scalar twin and says how they work.
 #pragma once
 
 #include "kernels/common/math_constants.h"
@@ -17,6 +17,29 @@ static inline F exp(F x) {
   const I exponent = to_int(n);
   const I half = sar<1>(exponent);
   return mul(mul(p, pow2(half)), pow2(isub(exponent, half)));
+}
+
+static inline F log_ratio(F e, F numerator, F denominator) {
+  const F z = div(numerator, denominator);
+  const F z2 = mul(z, z);
+  F p = set1(kLog[0]);
+  for (int i = 1; i < kLogTerms; ++i) p = fma(p, z2, set1(kLog[i]));
+  const F twice = add(z, z);
+  const F log_m = fma(twice, mul(z2, p), twice);
+  return fma(e, set1(kLn2High), fma(e, set1(kLn2Low), log_m));
+}
+
+struct Scaled {
+  F e, m;
+};
+static inline Scaled split_log(F x) {
+  const I e = sar<23>(isub(as_int(x), iset1(kSqrtHalfBits)));
+  return {to_float(e), as_float(isub(as_int(x), shl<23>(e)))};
+}
+
+static inline F log(F x) {
+  const Scaled s = split_log(x);
+  return log_ratio(s.e, sub(s.m, set1(1.0f)), add(s.m, set1(1.0f)));
 }
 
 // x / (1 + exp(-x))

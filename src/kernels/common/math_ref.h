@@ -1,5 +1,5 @@
-// exp, scalar: x = n ln 2 + r, exp(x) = 2^n exp(r), every step f32 as written; 2^n in two factors, so that a subnormal result is
-// rounded once. A NaN passes through.
+// exp and log, scalar, every step f32 as written. exp: x = n ln 2 + r, exp(x) = 2^n exp(r), 2^n in two factors, so that a
+// subnormal result is rounded once; a NaN passes through. log: math_constants.h says how.
 #pragma once
 
 #include "base/fp.h"
@@ -21,6 +21,33 @@ static inline float exp_ref(float x) {
   const int exponent = static_cast<int>(n);
   const int half = exponent >> 1;
   return (p * pow2_ref(half)) * pow2_ref(exponent - half);
+}
+
+// e ln 2 + log(m), where numerator / denominator is (m - 1) / (m + 1): kLog says how.
+static inline float log_ratio_ref(float e, float numerator, float denominator) {
+  const float z = numerator / denominator;
+  const float z2 = z * z;
+  float p = kLog[0];
+  for (int i = 1; i < kLogTerms; ++i) p = fma32(p, z2, kLog[i]);
+  const float twice = z + z;
+  const float log_m = fma32(twice, z2 * p, twice);
+  return fma32(e, kLn2High, fma32(e, kLn2Low, log_m));
+}
+
+// x = 2^e m, m in [sqrt(1/2), sqrt(2)).
+struct ScaledRef {
+  float e, m;
+};
+static inline ScaledRef split_log_ref(float x) {
+  const int32_t bits = static_cast<int32_t>(bits_of_float(x));
+  const int32_t e = (bits - kSqrtHalfBits) >> 23;
+  return {static_cast<float>(e), float_of_bits(static_cast<uint32_t>(bits) - (static_cast<uint32_t>(e) << 23))};
+}
+
+// The natural logarithm of a positive, finite, normal x; nothing is promised for others.
+static inline float log_ref(float x) {
+  const ScaledRef s = split_log_ref(x);
+  return log_ratio_ref(s.e, s.m - 1.0f, s.m + 1.0f);
 }
 
 static inline float silu_ref(float x) { return x / (1.0f + exp_ref(0.0f - x)); }

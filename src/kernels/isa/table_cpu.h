@@ -6,10 +6,13 @@
 #include "kernels/matvec/matvec_cpu.h"
 #include "kernels/quantize/quantize_cpu.h"
 #include "kernels/rmsnorm/rmsnorm_cpu.h"
+#include "kernels/sample/sample_cpu.h"
 #include "kernels/swiglu/swiglu_cpu.h"
 
 namespace stet::STET_ISA {
 
-static Kernels table(Isa isa) { return {isa, matvec, quantize, rmsnorm, swiglu, rope, store_kv, attend, join}; }
+static Kernels table(Isa isa) {
+  return {isa, matvec, quantize, rmsnorm, swiglu, rope, store_kv, attend, join, sample_table()};
+}
 
 }  // namespace stet::STET_ISA
