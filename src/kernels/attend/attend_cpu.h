@@ -42,17 +42,22 @@ void scores_float(const AttendRun& run, const uint8_t* keys, const float* q, uin
   for (uint32_t slot = 0; slot < n; slot += kLanes) {
     const size_t base = size_t{slot / kSlotGroup} * dim * kSlotGroup + slot % kSlotGroup;
     F half[2][kN];
+    STET_UNROLL
     for (uint32_t part = 0; part < 2; ++part) {
       F acc[kN][4];
-      for (auto& a : acc)
-        for (F& x : a) x = zero();
+      STET_UNROLL
+      for (uint32_t j = 0; j < kN; ++j) acc[j][0] = acc[j][1] = acc[j][2] = acc[j][3] = zero();
       for (uint32_t d = part * 4; d < dim; d += 8)
+        STET_UNROLL
         for (uint32_t i = 0; i < 4; ++i) {
           const F k = load_kv<kFormat>(keys, base + size_t{d + i} * kSlotGroup);
+          STET_UNROLL
           for (uint32_t j = 0; j < kN; ++j) acc[j][i] = fma(set1(q[j * dim + d + i]), k, acc[j][i]);
         }
+      STET_UNROLL
       for (uint32_t j = 0; j < kN; ++j) half[part][j] = add(add(acc[j][0], acc[j][1]), add(acc[j][2], acc[j][3]));
     }
+    STET_UNROLL
     for (uint32_t j = 0; j < kN; ++j) store(s[j] + slot, add(half[0][j], half[1][j]));
   }
 }
@@ -63,6 +68,7 @@ void scores_q8(const AttendRun& run, const uint8_t* keys, const float* q, uint32
   const float* scales = reinterpret_cast<const float*>(keys + size_t{kSlots} * dim);
   QuantizedBlock query[kN][kMaxHeadDim / 32];
   int32_t bias[kN][kMaxHeadDim / 32];
+  STET_UNROLL
   for (uint32_t j = 0; j < kN; ++j)
     for (uint32_t b = 0; b < blocks; ++b) {
       query[j][b] = quantize_block(q + j * dim + b * 32);
@@ -77,9 +83,11 @@ void scores_q8(const AttendRun& run, const uint8_t* keys, const float* q, uint32
     for (uint32_t b = 0; b < blocks; ++b) {
       const OffsetBytes codes(keys + size_t{group} * dim * kSlotGroup + b * 512 + lane * 4);
       const F dk = load(scales + (size_t{group} * blocks + b) * kSlotGroup + lane);
+      STET_UNROLL
       for (uint32_t j = 0; j < kN; ++j)
         acc[j] = fma(mul(set1(query[j][b].d), dk), to_float(codes.dot(query[j][b].q, iset1(bias[j][b]))), acc[j]);
     }
+    STET_UNROLL
     for (uint32_t j = 0; j < kN; ++j) store(s[j] + slot, acc[j]);
   }
 }
@@ -100,12 +108,14 @@ static inline void softmax_chunk(float* s, uint32_t n, float scale, AttendPart& 
   F sum[kVectors];
   for (F& x : sum) x = zero();
   for (uint32_t j = 0; j < n; j += 16)
+    STET_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       const uint32_t slot = j + static_cast<uint32_t>(v * kLanes);
       const F p = select(first_lanes(static_cast<int>(n) - static_cast<int>(slot)), exp(sub(load(s + slot), set1(m))), zero());
       store(s + slot, p);
       sum[v] = add(sum[v], p);
     }
+  STET_UNROLL
   for (int v = 0; v < kVectors; ++v) store(lanes + v * kLanes, sum[v]);
   part.m = m;
   part.l = fold16(lanes);
@@ -118,9 +128,12 @@ void weigh_values(const AttendRun& run, const uint8_t* values, float (*p)[kSlots
   const uint32_t stride = run.layout.value_stride(), blocks = run.layout.blocks();
   const float* scales = reinterpret_cast<const float*>(values + size_t{kSlots} * stride);
   F o[kN][kVectors];
-  for (auto& row : o)
-    for (F& x : row) x = zero();
+  STET_UNROLL
+  for (uint32_t i = 0; i < kN; ++i)
+    STET_UNROLL
+    for (uint32_t v = 0; v < kVectors; ++v) o[i][v] = zero();
   for (uint32_t j = 0; j < n; ++j)
+    STET_UNROLL
     for (uint32_t v = 0; v < kVectors; ++v) {
       const uint32_t d = (first + v) * kLanes;
       F value;
@@ -130,9 +143,11 @@ void weigh_values(const AttendRun& run, const uint8_t* values, float (*p)[kSlots
       } else {
         value = load_kv<kFormat>(values, size_t{j} * stride + d);
       }
+      STET_UNROLL
       for (uint32_t i = 0; i < kN; ++i) o[i][v] = fma(set1(p[i][j]), value, o[i][v]);
     }
   for (uint32_t i = 0; i < kN; ++i)
+    STET_UNROLL
     for (uint32_t v = 0; v < kVectors; ++v) store(parts[i].o + (first + v) * kLanes, o[i][v]);
 }
 

@@ -20,6 +20,7 @@ struct Cache {
 Cache make_cache(const Kernels& k, KvFormat format, uint32_t heads, uint32_t head_dim, uint32_t positions, Fill fill) {
   Cache c;
   c.layout = {format, heads, head_dim};
+  c.layout.chunk_stride = c.layout.chunk_bytes();
   c.keys = test::make_values(size_t{positions} * heads * head_dim, fill, 1);
   c.values = test::make_values(size_t{positions} * heads * head_dim, fill, 2);
   // Slots that were never written hold NaN patterns: nothing of them may show.

@@ -24,6 +24,7 @@ struct KvLayout {
   KvFormat format = KvFormat::f16;
   uint32_t heads = 0;     // KV heads
   uint32_t head_dim = 0;  // a multiple of 8; of 32 for q8
+  size_t chunk_stride = 0;  // bytes from one chunk to the next: chunk_bytes() of all layers where they grow together
 
   uint32_t element_bytes() const { return format == KvFormat::f32 ? 4 : format == KvFormat::f16 ? 2 : 1; }
   uint32_t blocks() const { return head_dim / 32; }
@@ -41,7 +42,7 @@ struct KvLayout {
   size_t token_bytes() const { return chunk_bytes() / kSlots; }
 
   uint8_t* keys(uint8_t* layer, uint32_t chunk, uint32_t head) const {
-    return layer + chunk * chunk_bytes() + head * (key_bytes() + value_bytes());
+    return layer + chunk * chunk_stride + head * (key_bytes() + value_bytes());
   }
   uint8_t* values(uint8_t* layer, uint32_t chunk, uint32_t head) const { return keys(layer, chunk, head) + key_bytes(); }
 };

@@ -13,6 +13,7 @@ static inline F exp(F x) {
   const F n = sub(shifted, set1(kRintMagic));
   const F r = fma(n, set1(-kLn2Low), fma(n, set1(-kLn2High), x));
   F p = set1(kExp[0]);
+  STET_UNROLL
   for (int i = 1; i < kExpTerms; ++i) p = fma(p, r, set1(kExp[i]));
   const I exponent = to_int(n);
   const I half = sar<1>(exponent);

@@ -16,7 +16,9 @@ struct SegmentTree {
   void push(F* x) {
     int l = 0;
     for (uint32_t bits = count++; bits & 1u; bits >>= 1, ++l)
+      STET_UNROLL
       for (int i = 0; i < kWidth; ++i) x[i] = add(level[l][i], x[i]);
+    STET_UNROLL
     for (int i = 0; i < kWidth; ++i) level[l][i] = x[i];
   }
   // REQUIRES: a power of two of pushes.
@@ -37,6 +39,7 @@ void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
   uint32_t chunk = 0;
   for (uint32_t s = 0; s < segments; ++s) {
     F acc[C * kHalves];
+    STET_UNROLL
     for (F& a : acc) a = zero();
     for (const uint32_t end = segment_begin(s + 1, segments, chunks); chunk < end; ++chunk) {
       const uint32_t first = chunk * kChunkBlocks;
@@ -50,6 +53,7 @@ void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
     }
     tree.push(acc);
   }
+  STET_UNROLL
   for (int i = 0; i < C * kHalves; ++i) out[i] = tree.root()[i];
 }
 
@@ -61,18 +65,22 @@ void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out)
   uint32_t i = 0;
   for (uint32_t s = 0; s < segments; ++s) {
     F acc[C * kHalves];
+    STET_UNROLL
     for (F& a : acc) a = zero();
     const uint32_t limit = segment_begin(s + 1, segments, chunks) * kChunk;
     for (const uint32_t end = limit < k ? limit : k; i < end; ++i, x += C) {
       if constexpr (kPrefetch) prefetch_span(tile + kPrefetchAhead, Weights::kBytes * kTileRows < 64 ? 64 : Weights::kBytes * kTileRows);
+      STET_UNROLL
       for (int h = 0; h < kHalves; ++h) {
         const F w = Weights::decode(tile + h * kLanes * Weights::kBytes);
+        STET_UNROLL
         for (int c = 0; c < C; ++c) acc[c * kHalves + h] = fma(w, set1(x[c]), acc[c * kHalves + h]);
       }
       tile += kTileRows * Weights::kBytes;
     }
     tree.push(acc);
   }
+  STET_UNROLL
   for (int j = 0; j < C * kHalves; ++j) out[j] = tree.root()[j];
 }
 
@@ -97,7 +105,9 @@ void tile_group(const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
   } else {
     float_tile<Weights, C, kPrefetch>(tile, k, x, sums);
   }
+  STET_UNROLL
   for (int c = 0; c < C; ++c)
+    STET_UNROLL
     for (int h = 0; h < kHalves; ++h) store(out + c * static_cast<int>(kTileRows) + h * kLanes, sums[c * kHalves + h]);
 }
 

@@ -12,6 +12,7 @@ static inline void quantize(const float* x, uint32_t row, const Activations& out
   for (uint32_t b = 0; b < out.k / 32; ++b, x += 32) {
     F v[kVectors];
     I largest = izero();
+    STET_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       v[i] = load(x + i * kLanes);
       largest = imax(largest, iand(as_int(v[i]), iset1(0x7fffffff)));
@@ -23,6 +24,7 @@ static inline void quantize(const float* x, uint32_t row, const Activations& out
     if (scale.inverse == 0.0f) {
       __builtin_memset(q, 0, 32);
     } else {
+      STET_UNROLL
       for (int i = 0; i < kVectors; ++i) {
         const I code = imin(iset1(127), imax(iset1(-127), to_int(mul(v[i], set1(scale.inverse)))));
         store_i8(q + i * kLanes, code);
@@ -32,6 +34,7 @@ static inline void quantize(const float* x, uint32_t row, const Activations& out
     int32_t total[2] = {0, 0};
     for (int half = 0; half < 2; ++half) {
       istore(lanes, sums[half]);
+      STET_UNROLL
       for (int i = 0; i < kLanes; ++i) total[half] += lanes[i];
     }
     finish_record(record, row % kGroup, scale.d, total[0], total[1]);

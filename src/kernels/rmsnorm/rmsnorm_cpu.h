@@ -10,14 +10,17 @@ namespace stet::STET_ISA {
 static inline void rmsnorm(const float* x, const float* w, float eps, uint32_t k, float* y) {
   constexpr int kVectors = 256 / kLanes;
   F sum[kVectors];
+  STET_UNROLL
   for (F& s : sum) s = zero();
   uint32_t i = 0;
   for (; i + 256 <= k; i += 256)
+    STET_UNROLL
     for (int j = 0; j < kVectors; ++j) {
       const F v = load(x + i + static_cast<uint32_t>(j) * kLanes);
       sum[j] = fma(v, v, sum[j]);
     }
   alignas(64) float lanes[256];
+  STET_UNROLL
   for (int j = 0; j < kVectors; ++j) store(lanes + j * kLanes, sum[j]);
   for (uint32_t l = 0; i < k; ++i, ++l) lanes[l] = fma32(x[i], x[i], lanes[l]);
   for (int width = 128; width >= 16; width /= 2)

@@ -1,0 +1,87 @@
+#include "models/model_desc.h"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace stet {
+
+// src/models/<name>.cpp
+#define MODEL(name) ModelDesc describe_##name(const TensorSource& source);
+#include "models/models.def"
+#undef MODEL
+
+namespace {
+
+std::string supported_architectures() {
+  std::string out;
+#define MODEL(name) out += out.empty() ? #name : ", " #name;
+#include "models/models.def"
+#undef MODEL
+  return out;
+}
+
+std::string text_of(const TensorSource& source, std::string_view key) {
+  const auto it = source.metadata().find(key);
+  if (it == source.metadata().end()) return "";
+  const auto* text = std::get_if<std::string>(&it->second.value);
+  return text == nullptr ? "" : *text;
+}
+
+ModelDesc describe_architecture(const std::string& architecture, const TensorSource& source) {
+#define MODEL(name) \
+  if (architecture == #name) return describe_##name(source);
+#include "models/models.def"
+#undef MODEL
+  if (architecture.empty()) fail(Code::kInput, "the file names no architecture (general.architecture): it holds no model, or is incomplete");
+  fail(Code::kUnsupported, "architecture '{}' is not supported; stet runs: {}", architecture, supported_architectures());
+}
+
+std::string shape_text(const std::vector<uint64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+// Every tensor of the table is there with its shape, and no other.
+void check_tensors(const ModelDesc& desc, const TensorSource& source) {
+  std::map<std::string_view, const TensorSpec*> wanted;
+  for (const TensorSpec& spec : desc.tensors) wanted[spec.name] = &spec;
+  for (const TensorInfo& t : source.tensors()) {
+    const auto it = wanted.find(t.name);
+    if (it == wanted.end())
+      fail(Code::kUnsupported, "the model has a tensor {} that stet does not know for architecture {}: leaving it out would change the answer",
+           t.name, desc.architecture);
+    if (t.shape != it->second->shape)
+      fail(Code::kInput, "tensor {} has shape {}; the configuration asks for {}", t.name, shape_text(t.shape), shape_text(it->second->shape));
+    wanted.erase(it);
+  }
+  if (!wanted.empty())
+    fail(Code::kInput, "the model lacks tensor {} ({} missing in all); the file is incomplete, get it again", wanted.begin()->first, wanted.size());
+}
+
+}  // namespace
+
+const PackedMatrix& ModelWeights::matrix(const std::string& name) const {
+  const PackedMatrix* m = pack.matrix(name);
+  STET_CHECK(m != nullptr);
+  return *m;
+}
+
+const float* ModelWeights::vector(const std::string& name) const {
+  uint64_t length = 0;
+  const float* v = pack.vector(name, &length);
+  STET_CHECK(v != nullptr);
+  return v;
+}
+
+ModelDesc describe_model(const TensorSource& source) {
+  const std::string architecture = text_of(source, "general.architecture");
+  ModelDesc desc = describe_architecture(architecture, source);
+  desc.architecture = architecture;
+  desc.name = text_of(source, "general.name");
+  desc.synthetic = source.synthetic() || source.metadata().contains("stet.synthetic");
+  check_tensors(desc, source);
+  return desc;
+}
+
+}  // namespace stet

@@ -1,0 +1,63 @@
+// What a checkpoint is, as data: configuration, tensor table, layer program. Nothing outside a model's own file asks which
+// architecture it is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "replay/list_builder.h"
+#include "weights/packed_model.h"
+#include "weights/tensor_source.h"
+
+namespace stet {
+
+// Rotary position embedding: the angle of pair i at position p is p * frequency[i]; cosines and sines are multiplied by `factor`.
+struct RopeSpec {
+  std::vector<double> frequency;  // [rope_dim / 2]
+  double factor = 1.0;
+};
+
+// A tensor that the model needs. shape as in TensorInfo.
+struct TensorSpec {
+  std::string name;
+  std::vector<uint64_t> shape;
+};
+
+struct ModelDesc;
+
+// What the layer program may refer to while it records a list.
+struct ModelWeights {
+  const PackedModel& pack;
+  const std::vector<AttendShape>& attend;  // one a layer
+
+  const PackedMatrix& matrix(const std::string& name) const;
+  const float* vector(const std::string& name) const;
+};
+
+struct ModelDesc {
+  std::string architecture;
+  std::string name;
+  uint32_t layers = 0, hidden = 0, ffn = 0, vocab = 0;
+  uint32_t heads = 0, kv_heads = 0, head_dim = 0;
+  uint32_t context = 0;  // trained length, in tokens
+  float norm_eps = 0.0f;
+  float attention_scale = 0.0f;
+  RopeSpec rope;
+  bool tied = false;  // the head is the embedding table
+  std::vector<TensorSpec> tensors;
+  bool synthetic = false;
+
+  // The body of a step: from tokens to the residual stream of the last layer.
+  void (*record_body)(const ModelDesc&, const ModelWeights&, ListBuilder&) = nullptr;
+  // From the residual stream to logits.
+  void (*record_head)(const ModelDesc&, const ModelWeights&, ListBuilder&) = nullptr;
+
+  uint32_t rope_dim() const { return static_cast<uint32_t>(rope.frequency.size()) * 2; }
+};
+
+// Reads and checks the description. Throws Error(kInput) for contradictions and missing keys or tensors, Error(kUnsupported), by
+// name, for an architecture, key, value or tensor that stet does not run.
+ModelDesc describe_model(const TensorSource& source);
+
+}  // namespace stet

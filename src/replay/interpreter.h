@@ -1,0 +1,69 @@
+// The CPU interpreter of lowered lists. One pool, one table of kernels, one set of scratch buffers at fixed addresses.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "device/memory.h"
+#include "device/pool.h"
+#include "kernels/kernels.h"
+#include "replay/lowered.h"
+
+namespace stet {
+
+// How a list is run. All give the same bits.
+enum class ReplayMode : uint8_t {
+  eager,     // unfused, one launch a command
+  recorded,  // fused, one launch a stage
+  replayed,  // fused, one launch a list
+};
+
+// Called after each stage, on the caller's thread, when set: only in eager and recorded mode.
+using StageObserver = std::function<void(const Stage& stage, const StepParams& params, uint32_t rows)>;
+
+class CpuInterpreter {
+ public:
+  // Scratch is sized for `lists`.
+  CpuInterpreter(const Kernels& kernels, WorkerPool& pool, const std::vector<const CommandList*>& lists);
+
+  // Runs every stage. Throws what a kernel check throws.
+  void run(const LoweredList& list, const StepParams& params, ReplayMode mode, const StageObserver& observer = nullptr);
+
+  const Kernels& kernels() const { return kernels_; }
+
+ private:
+  struct Scratch {
+    AlignedBuffer rows;         // one norm output or one joined row
+    AlignedBuffer activations;  // both kinds, of all rows of a narrow pass
+    AlignedBuffer tile;         // outputs of one or two tiles
+    AlignedBuffer q;            // rotated query heads of one row
+  };
+  struct Prepared {
+    Activations i8, f32;
+  };
+
+  void run_stage(const LoweredList& list, const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
+  void run_embed(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
+  void run_rmsnorm(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
+  void run_prepare(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
+  void run_project(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
+  void run_gated(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
+  void run_store(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
+  void run_attend_rows(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
+  void run_attend_runs(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
+  void run_swiglu(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
+
+  Prepared activations(const Stage& stage, uint32_t rows, uint8_t* memory) const;
+  void prepare_row(const Stage& stage, const StepParams& params, uint32_t row, const Prepared& out, float* scratch) const;
+  Prepared stage_input(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
+  void project_tile(const Command& command, uint32_t tile, const Prepared& x, float* out) const;
+
+  const Kernels& kernels_;
+  WorkerPool& pool_;
+  std::vector<Scratch> scratch_;     // one a worker
+  AlignedBuffer shared_activations_;  // of wide and eager passes
+  AlignedBuffer parts_;              // AttendPart[row][head][kMaxRuns]
+};
+
+}  // namespace stet

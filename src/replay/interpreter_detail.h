@@ -1,0 +1,67 @@
+// What the CPU interpreter computes about a step: how attention is cut into runs, how much scratch a list needs, claim sizes.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "device/memory.h"
+#include "replay/command.h"
+
+namespace stet::detail {
+
+constexpr uint32_t kMaxRuns = 8;  // runs that the attention of a narrow pass is cut into
+
+inline size_t round64(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// The cut of a narrow pass: aligned runs of a power of two chunks, at most kMaxRuns of them. Any cut gives the same bits.
+struct Runs {
+  uint32_t chunks;         // of a run
+  uint32_t last_position;  // of the pass
+  uint32_t count(uint32_t position) const { return position / kSlots / chunks + 1; }
+  uint32_t total() const { return count(last_position); }
+};
+
+inline Runs runs_of(const StepParams& params) {
+  const uint32_t last = params.position + params.rows - 1;
+  const uint32_t all = last / kSlots + 1;
+  return {std::bit_ceil((all + kMaxRuns - 1) / kMaxRuns), last};
+}
+
+// The input row of row 0: the rows of a head list begin at head_first of the pass.
+inline uint32_t first_row(const Command& norm, const StepParams& params) { return norm.from_head ? params.head_first : 0; }
+
+inline AttendPart* row_parts(const AlignedBuffer& parts, size_t row, uint32_t heads) {
+  return parts.as<AttendPart>().data() + row * heads;
+}
+
+inline void copy_part(const AttendPart& from, uint32_t head_dim, AttendPart& to) {
+  to.m = from.m;
+  to.l = from.l;
+  std::memcpy(to.o, from.o, head_dim * sizeof(float));
+}
+
+inline void emit(const float* x, uint32_t n, bool accumulate, float* out) {
+  if (accumulate) {
+    for (uint32_t i = 0; i < n; ++i) out[i] = out[i] + x[i];
+  } else {
+    std::memcpy(out, x, n * sizeof(float));
+  }
+}
+
+// Tiles claimed at a time: about 16 KiB of weights, but at least eight claims a worker.
+inline uint32_t grain(uint32_t tiles, uint64_t tile_bytes, unsigned workers) {
+  const uint32_t by_bytes = static_cast<uint32_t>(16384 / tile_bytes) + 1;
+  const uint32_t by_share = tiles / (8 * workers) + 1;
+  return std::min(by_bytes, by_share);
+}
+
+struct Sizes {
+  uint32_t width = 0;
+  size_t row_bytes = 64, narrow_activations = 64, shared_activations = 64, q_bytes = 64, parts = 64;
+};
+
+Sizes scratch_sizes(const std::vector<const CommandList*>& lists, unsigned workers);
+
+}  // namespace stet::detail

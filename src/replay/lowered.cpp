@@ -1,0 +1,105 @@
+#include "replay/lowered.h"
+
+#include "base/error.h"
+
+namespace stet {
+namespace {
+
+class Lowerer {
+ public:
+  Lowerer(const CommandList& list, Fusion fusion) : commands_(list.commands), fusion_(fusion) {}
+
+  std::vector<Stage> run() {
+    while (next_ < commands_.size()) lower_next();
+    return std::move(stages_);
+  }
+
+ private:
+  const Command* peek(size_t ahead = 0) const {
+    return next_ + ahead < commands_.size() ? &commands_[next_ + ahead] : nullptr;
+  }
+  bool is(Op op, size_t ahead = 0) const { return peek(ahead) != nullptr && peek(ahead)->op == op; }
+  const Command* take() { return &commands_[next_++]; }
+
+  void lower_next() {
+    if (fusion_ != Fusion::none && is(Op::rmsnorm) && is(Op::matvec, 1) && peek(1)->in == peek()->out)
+      return lower_projection(Stage::Source::norm);
+    if (fusion_ == Fusion::narrow && is(Op::store) && is(Op::attend, 1)) return lower_attend_runs();
+    if (is(Op::matvec)) return lower_projection(Stage::Source::buffer);
+    const Command* c = take();
+    Stage stage = make_stage(simple_kind(c->op), {c});
+    stages_.push_back(stage);
+  }
+
+  static Stage::Kind simple_kind(Op op) {
+    switch (op) {
+      case Op::embed: return Stage::Kind::embed;
+      case Op::rmsnorm: return Stage::Kind::rmsnorm;
+      case Op::store: return Stage::Kind::store;
+      case Op::attend: return Stage::Kind::attend_rows;
+      case Op::swiglu: return Stage::Kind::swiglu;
+      case Op::matvec: break;
+    }
+    STET_CHECK(false);
+    return Stage::Kind::project;
+  }
+
+  Stage make_stage(Stage::Kind kind, std::vector<const Command*> commands) {
+    Stage stage;
+    stage.kind = kind;
+    stage.commands = commands;
+    stage.materialised = std::move(commands);
+    return stage;
+  }
+
+  // Store, attend and the projection behind it: the runs are attended in one stage and joined by whoever reads them.
+  void lower_attend_runs() {
+    const Command* store = take();
+    const Command* attend = take();
+    Stage stage = make_stage(Stage::Kind::attend_runs, {store, attend});
+    stage.materialised.clear();
+    stage.attend = attend;
+    stages_.push_back(stage);
+    STET_CHECK(is(Op::matvec) && peek()->in == attend->out);
+    joined_ = attend;
+    lower_projection(Stage::Source::join);
+  }
+
+  void lower_projection(Stage::Source source) {
+    Stage stage = make_stage(Stage::Kind::project, {});
+    stage.source = source;
+    if (source == Stage::Source::norm) stage.norm = take();
+    if (source == Stage::Source::join) stage.attend = joined_;
+    stage.input = source == Stage::Source::norm ? stage.norm->in : peek()->in;
+    const Buffer* in = peek()->in;
+    const bool fuse = fusion_ != Fusion::none;
+    while (is(Op::matvec) && peek()->in == in && (fuse || stage.commands.empty())) stage.commands.push_back(take());
+    stage.materialised = stage.commands;
+    if (fuse && is(Op::swiglu) && stage.commands.size() == 2 && peek()->in == stage.commands[0]->out &&
+        peek()->in2 == stage.commands[1]->out) {
+      stage.kind = Stage::Kind::gated;
+      stage.commands.push_back(take());
+      stage.materialised = {stage.commands.back()};
+    }
+    if (fusion_ != Fusion::narrow) {
+      Stage prepare = stage;
+      prepare.kind = Stage::Kind::prepare;
+      prepare.materialised.clear();
+      stages_.push_back(prepare);
+      stage.prepared = true;
+    }
+    stages_.push_back(stage);
+  }
+
+  const std::vector<Command>& commands_;
+  Fusion fusion_;
+  size_t next_ = 0;
+  const Command* joined_ = nullptr;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace
+
+LoweredList lower(const CommandList& list, Fusion fusion) { return {&list, fusion, Lowerer(list, fusion).run()}; }
+
+}  // namespace stet

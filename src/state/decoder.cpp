@@ -1,0 +1,151 @@
+#include "state/decoder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "kernels/attend/kv_element.h"
+
+namespace stet {
+namespace {
+
+KvLayout make_layout(const ModelDesc& desc, KvFormat format) {
+  KvLayout layout{format, desc.kv_heads, desc.head_dim};
+  if (format == KvFormat::q8 && desc.head_dim % 32 != 0)
+    fail(Code::kUnsupported, "the q8 KV cache needs attention heads of a multiple of 32 elements; this model has {}: use --kv f16",
+         desc.head_dim);
+  layout.chunk_stride = layout.chunk_bytes() * desc.layers;
+  return layout;
+}
+
+uint64_t chunks_for(uint64_t tokens) { return (tokens + kSlots - 1) / kSlots; }
+
+}  // namespace
+
+uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens) {
+  return make_layout(desc, format).chunk_stride * chunks_for(tokens);
+}
+
+Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& kernels, WorkerPool& pool,
+                 const DecoderOptions& options)
+    : desc_(desc),
+      options_(options),
+      rope_(desc.rope, options.context),
+      kv_(kv_bytes(desc, options.kv, options.context)),
+      attend_(desc.layers) {
+  STET_CHECK(options.prompt_rows >= 1 && options.prompt_rows <= kWideRows);
+  const KvLayout layout = make_layout(desc, options.kv);
+  for (uint32_t l = 0; l < desc.layers; ++l)
+    attend_[l] = {layout, reinterpret_cast<uint8_t*>(kv_.data()) + l * layout.chunk_bytes(), desc.heads, desc.attention_scale,
+                  desc.rope_dim(), rope_.data()};
+  const ModelWeights weights{pack, attend_};
+  std::vector<const CommandList*> lists;
+  for (uint32_t rows = 1; rows <= kNarrowRows + 1; ++rows) {
+    const bool wide = rows > kNarrowRows;
+    Recorded& body = bodies_[rows - 1];
+    ListBuilder builder(buffers_, wide ? kWideRows : rows, RowSet::pass);
+    desc.record_body(desc, weights, builder);
+    body.list = builder.take();
+    body.fused = lower(body.list, wide ? Fusion::wide : Fusion::narrow);
+    body.eager = lower(body.list, Fusion::none);
+    lists.push_back(&body.list);
+    if (wide) break;
+    Recorded& head = heads_[rows - 1];
+    ListBuilder head_builder(buffers_, rows, RowSet::head);
+    desc.record_head(desc, weights, head_builder);
+    head.list = head_builder.take();
+    head.fused = lower(head.list, Fusion::narrow);
+    head.eager = lower(head.list, Fusion::none);
+    lists.push_back(&head.list);
+  }
+  interpreter_ = std::make_unique<CpuInterpreter>(kernels, pool, lists);
+}
+
+const Decoder::Recorded& Decoder::body(uint32_t rows) { return bodies_[std::min(rows, kNarrowRows + 1) - 1]; }
+const Decoder::Recorded& Decoder::head(uint32_t rows) { return heads_[rows - 1]; }
+
+void Decoder::run(const Recorded& list, const StepParams& params) {
+  interpreter_->run(options_.mode == ReplayMode::eager ? list.eager : list.fused, params, options_.mode, observer_);
+}
+
+void Decoder::check_fits(size_t tokens, uint32_t position) const {
+  if (position + tokens > options_.context)
+    fail(Code::kUsage, "the context is full: {} tokens do not fit behind the {} there are; the context holds {} (--ctx)", tokens,
+         position, options_.context);
+}
+
+uint32_t Decoder::pass_rows(size_t left) const {
+  return static_cast<uint32_t>(std::min<size_t>(left, options_.prompt_rows));
+}
+
+void Decoder::run_pass(std::span<const int32_t> tokens, uint32_t position) {
+  const uint32_t rows = static_cast<uint32_t>(tokens.size());
+  rope_.ensure(position + rows);
+  kv_.commit(attend_[0].layout.chunk_stride * chunks_for(position + rows));
+  params_.rows = rows;
+  params_.position = position;
+  for (int32_t token : tokens) STET_CHECK(token >= 0 && static_cast<uint32_t>(token) < desc_.vocab);
+  std::copy(tokens.begin(), tokens.end(), params_.tokens);
+  run(body(rows), params_);
+}
+
+const float* Decoder::run_head(uint32_t first, uint32_t rows) {
+  params_.head_first = first;
+  params_.head_rows = rows;
+  run(head(rows), params_);
+  return buffers_.get("logits", desc_.vocab, kNarrowRows)->data;
+}
+
+const float* Decoder::forward(std::span<const int32_t> tokens, uint32_t position, uint32_t logit_rows) {
+  STET_CHECK(!tokens.empty() && logit_rows <= kNarrowRows && logit_rows <= tokens.size());
+  check_fits(tokens.size(), position);
+  for (size_t done = 0; done < tokens.size();) {
+    const size_t left = tokens.size() - done;
+    uint32_t rows = pass_rows(left);
+    // The rows whose logits are wanted share the last pass.
+    if (logit_rows > 1 && left <= kNarrowRows) {
+      rows = static_cast<uint32_t>(left);
+    } else if (left > rows && left - rows < logit_rows) {
+      rows = static_cast<uint32_t>(left - logit_rows);
+    }
+    if (between_passes_) between_passes_(static_cast<uint32_t>(done), static_cast<uint32_t>(tokens.size()));
+    run_pass(tokens.subspan(done, rows), position + static_cast<uint32_t>(done));
+    done += rows;
+  }
+  return logit_rows == 0 ? nullptr : run_head(params_.rows - logit_rows, logit_rows);
+}
+
+void Decoder::forward_all(std::span<const int32_t> tokens, uint32_t position,
+                          const std::function<void(uint32_t, const float*)>& sink) {
+  check_fits(tokens.size(), position);
+  for (size_t done = 0; done < tokens.size();) {
+    const uint32_t rows = pass_rows(tokens.size() - done);
+    run_pass(tokens.subspan(done, rows), position + static_cast<uint32_t>(done));
+    for (uint32_t first = 0; first < rows; first += kNarrowRows) {
+      const uint32_t n = std::min(kNarrowRows, rows - first);
+      const float* logits = run_head(first, n);
+      for (uint32_t r = 0; r < n; ++r)
+        sink(position + static_cast<uint32_t>(done) + first + r, logits + size_t{r} * desc_.vocab);
+    }
+    done += rows;
+  }
+}
+
+uint64_t Decoder::kv_hash(uint32_t positions) const {
+  uint64_t hash = 0;
+  std::vector<float> row(2 * size_t{desc_.head_dim});
+  for (const AttendShape& a : attend_)
+    for (uint32_t p = 0; p < positions; ++p)
+      for (uint32_t h = 0; h < a.layout.heads; ++h) {
+        for (uint32_t d = 0; d < desc_.head_dim; ++d) {
+          row[d] = a.layout.format == KvFormat::q8
+                       ? static_cast<float>(key_code(a.layout, a.layer, h, p, d)) * *key_scale(a.layout, a.layer, h, p, d / 32)
+                       : key_element(a.layout, a.layer, h, p, d);
+          row[desc_.head_dim + d] = value_element(a.layout, a.layer, h, p, d);
+        }
+        hash = xxh3(row.data(), row.size() * sizeof(float), hash);
+      }
+  return hash;
+}
+
+}  // namespace stet

@@ -1,0 +1,85 @@
+// The target as a function of positions: tokens in, KV rows and logits out. It keeps the KV cache, the recorded lists of every width
+// and the interpreter; which rows count is the Session's business.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "device/memory.h"
+#include "models/model_desc.h"
+#include "models/rope_table.h"
+#include "replay/interpreter.h"
+
+namespace stet {
+
+struct DecoderOptions {
+  uint32_t context = 0;  // positions to reserve
+  KvFormat kv = KvFormat::f16;
+  ReplayMode mode = ReplayMode::replayed;
+  uint32_t prompt_rows = kWideRows;  // rows of a prompt pass, 1 .. kWideRows
+};
+
+// Bytes of KV cache that a context of that many tokens occupies.
+uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens);
+
+class Decoder {
+ public:
+  // desc and pack outlive the decoder. Throws Error(kUnsupported) for a KV format that the model's heads do not allow, and
+  // Error(kResource) when the addresses cannot be had.
+  Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& kernels, WorkerPool& pool, const DecoderOptions& options);
+
+  const ModelDesc& desc() const { return desc_; }
+  const DecoderOptions& options() const { return options_; }
+
+  // Runs tokens at positions position .. position + tokens.size() - 1, in passes of at most kNarrowRows rows, or of prompt_rows
+  // where there are more. Writes their KV rows. Rows below `position` must hold their own tokens' KV.
+  // The logits of the last `logit_rows` tokens (at most kNarrowRows) are at the returned address, (logit_rows, vocab), until the next
+  // call; null when logit_rows is 0. Throws Error(kUsage) when the context is full.
+  const float* forward(std::span<const int32_t> tokens, uint32_t position, uint32_t logit_rows);
+  // The same, calling sink(position, logits) for every token in order.
+  void forward_all(std::span<const int32_t> tokens, uint32_t position,
+                   const std::function<void(uint32_t position, const float* logits)>& sink);
+
+  void set_mode(ReplayMode mode) { options_.mode = mode; }
+  void set_prompt_rows(uint32_t rows) { options_.prompt_rows = rows; }
+  // Sees every stage of eager and recorded runs; for traces.
+  void set_observer(StageObserver observer) { observer_ = std::move(observer); }
+  // Called between the passes of forward; may throw to stop.
+  void set_between_passes(std::function<void(uint32_t done, uint32_t total)> f) { between_passes_ = std::move(f); }
+
+  // XXH3-64 of the KV rows of positions 0 .. positions - 1, element by element.
+  uint64_t kv_hash(uint32_t positions) const;
+  // For tests: the KV memory of a layer, and the layout.
+  uint8_t* kv_layer(uint32_t layer) const { return attend_[layer].layer; }
+  const KvLayout& kv_layout() const { return attend_[0].layout; }
+  uint64_t scratch_bytes() const { return buffers_.bytes(); }
+
+ private:
+  struct Recorded {
+    CommandList list;
+    LoweredList fused, eager;
+  };
+  const Recorded& body(uint32_t rows);
+  const Recorded& head(uint32_t rows);
+  void run(const Recorded& list, const StepParams& params);
+  void run_pass(std::span<const int32_t> tokens, uint32_t position);
+  const float* run_head(uint32_t first, uint32_t rows);
+  uint32_t pass_rows(size_t left) const;
+  void check_fits(size_t tokens, uint32_t position) const;
+
+  const ModelDesc& desc_;
+  DecoderOptions options_;
+  RopeTable rope_;
+  Reservation kv_;
+  std::vector<AttendShape> attend_;  // one a layer
+  BufferSet buffers_;
+  std::array<Recorded, kNarrowRows + 1> bodies_, heads_;  // by width; the last body is the wide one
+  std::unique_ptr<CpuInterpreter> interpreter_;
+  StepParams params_;
+  StageObserver observer_;
+  std::function<void(uint32_t, uint32_t)> between_passes_;
+};
+
+}  // namespace stet

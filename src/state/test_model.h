@@ -1,0 +1,37 @@
+// A small synthetic model with everything a decoder needs, for tests.
+#pragma once
+
+#include "state/decoder.h"
+#include "weights/synth.h"
+
+namespace stet::test {
+
+struct TestModel {
+  explicit TestModel(std::string_view name, bool dequantize = false)
+      : source(SynthSource::create(name)), desc(describe_model(*source)) {
+    PackOptions options;
+    options.dequantize = dequantize;
+    pack = PackedModel::load(*source, options);
+  }
+  std::unique_ptr<TensorSource> source;
+  ModelDesc desc;
+  std::unique_ptr<PackedModel> pack;
+};
+
+inline WorkerPool::Options pool_options(unsigned threads) {
+  WorkerPool::Options options;
+  options.threads = threads;
+  return options;
+}
+
+inline std::vector<int32_t> test_tokens(const ModelDesc& desc, uint32_t n, uint32_t seed = 1) {
+  std::vector<int32_t> tokens(n);
+  uint32_t x = seed;
+  for (int32_t& t : tokens) {
+    x = x * 1664525u + 1013904223u;
+    t = static_cast<int32_t>((x >> 8) % desc.vocab);
+  }
+  return tokens;
+}
+
+}  // namespace stet::test
