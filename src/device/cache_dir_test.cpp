@@ -160,17 +160,16 @@ TEST_F(Cache, ListsAndRemoves) {
 
 TEST_F(Cache, LockExcludesAndLeavesNothingBehind) {
   const CacheDir cache(path("stet"));
-  int inside = 0, total = 0;
-  std::atomic<int> worst{0};
+  std::atomic<int> inside{0}, total{0}, worst{0};  // the kernel's lock orders processes; the language knows nothing of it
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 25; ++i) {
         const CacheLock lock = cache.lock("pack", wait_forever);
-        worst = std::max(worst.load(), ++inside);  // plain integers: a broken lock is a race as well
+        worst = std::max(worst.load(), ++inside);
         ++total;
-        --inside;
         if (i % 8 == 0) std::this_thread::yield();
+        --inside;
       }
     });
   }
