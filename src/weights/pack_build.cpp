@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -11,31 +11,6 @@ namespace stet {
 namespace {
 
 constexpr uint64_t kReleaseBytes = uint64_t{16} << 20;
-
-// Tells the caller's thread how far all threads are, now and then.
-class Meter {
- public:
-  Meter(const PackProgress& progress, std::string_view what, uint64_t total)
-      : progress_(progress), what_(what), total_(total) {}
-
-  void add(uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
-  void show() {
-    const auto now = std::chrono::steady_clock::now();
-    if (!progress_ || now - shown_ < std::chrono::milliseconds(50)) return;
-    shown_ = now;
-    progress_(what_, done_.load(std::memory_order_relaxed), total_);
-  }
-  void finish() const {
-    if (progress_) progress_(what_, total_, total_);
-  }
-
- private:
-  const PackProgress& progress_;
-  const std::string_view what_;
-  const uint64_t total_;
-  std::atomic<uint64_t> done_{0};
-  std::chrono::steady_clock::time_point shown_;
-};
 
 // What one thread needs to pack a piece.
 struct Scratch {

@@ -1,6 +1,8 @@
 // Makes the data of a pack from a source, piece by piece, on several threads.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,31 @@ namespace stet {
 
 // As in PackOptions: called from the thread that called the function; may throw to cancel.
 using PackProgress = std::function<void(std::string_view what, uint64_t done_bytes, uint64_t total_bytes)>;
+
+// Tells the caller's thread how far all threads are, now and then.
+class Meter {
+ public:
+  Meter(const PackProgress& progress, std::string_view what, uint64_t total)
+      : progress_(progress), what_(what), total_(total) {}
+
+  void add(uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
+  void show() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!progress_ || now - shown_ < std::chrono::milliseconds(50)) return;
+    shown_ = now;
+    progress_(what_, done_.load(std::memory_order_relaxed), total_);
+  }
+  void finish() const {
+    if (progress_) progress_(what_, total_, total_);
+  }
+
+ private:
+  const PackProgress& progress_;
+  const std::string_view what_;
+  const uint64_t total_;
+  std::atomic<uint64_t> done_{0};
+  std::chrono::steady_clock::time_point shown_;
+};
 
 // Where packed pieces go. Called from several threads.
 class PackSink {

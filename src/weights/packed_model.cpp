@@ -1,12 +1,13 @@
 #include "weights/packed_model.h"
 
-#include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "device/memory.h"
 #include "weights/pack_build.h"
 #include "weights/pack_plan.h"
+#include "weights/pack_store.h"
 
 namespace stet {
 namespace {
@@ -21,6 +22,10 @@ class Pack final : public PackedModel {
   void keep(AlignedBuffer memory) {
     memory_ = std::move(memory);
     point_into(reinterpret_cast<const uint8_t*>(memory_.data()));
+  }
+  void keep(MappedFile file, uint64_t data_start) {
+    file_.emplace(std::move(file));
+    point_into(reinterpret_cast<const uint8_t*>(file_->bytes().data()) + data_start);
   }
 
   const PackedMatrix* matrix(std::string_view name) const override {
@@ -50,7 +55,9 @@ class Pack final : public PackedModel {
   const uint8_t* data_ = nullptr;
   std::unordered_map<std::string_view, const PackTensor*> index_;
   std::unordered_map<std::string_view, PackedMatrix> matrices_;
+  // One of these holds the data.
   AlignedBuffer memory_;
+  std::optional<MappedFile> file_;
 };
 
 class MemorySink : public PackSink {
@@ -90,6 +97,14 @@ std::unique_ptr<PackedModel> PackedModel::load(const TensorSource& source, const
   WorkerPool::Options threads;
   threads.threads = options.threads;
   WorkerPool pool(threads);
+  // A generator is faster than a disk, and its models are for one measurement: they leave nothing behind.
+  if (!options.cache_dir.empty() && !source.synthetic()) {
+    StoredPack stored = load_stored_pack(source, std::move(plan), options.cache_dir, pool, options.progress);
+    const uint64_t data_start = stored.header.data_start;
+    auto pack = std::make_unique<Pack>(std::move(stored.header.plan), std::move(stored.header.key), false);
+    pack->keep(std::move(stored.file), data_start);
+    return pack;
+  }
   return pack_in_memory(source, std::move(plan), pool, options.progress);
 }
 
