@@ -24,9 +24,9 @@ constexpr unsigned kDefaultMxcsr = 0x1f80;
 
 // The futex call directly and not std::atomic::wait: that one spins by itself, and keeps its count of waiters in a
 // table that unrelated counters share.
-long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout = nullptr) {
+long futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
-  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, nullptr, nullptr, 0);
 }
 
 // Signals that a fault of the thread itself raises stay open; all others go to the threads that the program made.
@@ -50,7 +50,7 @@ void set_affinity_of_this_thread(const std::vector<int>& cpus) {
 
 }  // namespace
 
-void WaitCounter::wait_slowly(uint32_t target, uint32_t spin_us, uint32_t nap_us) {
+void WaitCounter::wait_slowly(uint32_t target, uint32_t spin_us) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::microseconds(spin_us);
   do {
@@ -59,14 +59,13 @@ void WaitCounter::wait_slowly(uint32_t target, uint32_t spin_us, uint32_t nap_us
       _mm_pause();
     }
   } while (Clock::now() < end);
-  const timespec nap = {0, static_cast<long>(nap_us) * 1000};
   // Either the one who advances sees this sleeper, or the load below sees the advance: both are sequentially
   // consistent.
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {
     const uint32_t seen = value_.load(std::memory_order_seq_cst);
     if (static_cast<int32_t>(seen - target) >= 0) break;
-    futex(value_, FUTEX_WAIT_PRIVATE, seen, nap_us == 0 ? nullptr : &nap);  // returns at once when the counter moved on
+    futex(value_, FUTEX_WAIT_PRIVATE, seen);  // returns at once when the counter moved on
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -120,7 +119,7 @@ void WorkerPool::worker_main(unsigned index) {
   if (!saved_affinity_.empty()) set_affinity_of_this_thread({saved_affinity_[index % saved_affinity_.size()]});
   uint32_t next = (options_.first_count & ~1u) + 1;  // the first launch that this worker has not looked at
   for (;;) {
-    launch_.wait(next, options_.launch_spin_us, 0);
+    launch_.wait(next, options_.launch_spin_us);
     outside_.advance(0u - 1u, 0);
     const uint32_t launch = launch_.value();
     const bool open = (launch & 1) != 0;
@@ -144,7 +143,7 @@ void WorkerPool::open_launch() {
 
 void WorkerPool::close_launch() {
   launch_.advance(1, launch_.value() + 2);
-  if (outside_.value() != 0) outside_.wait(0, options_.phase_spin_us, options_.phase_nap_us);
+  if (outside_.value() != 0) outside_.wait(0, options_.phase_spin_us);
 }
 
 void WorkerPool::run(Body body, void* context) {

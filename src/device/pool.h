@@ -34,18 +34,17 @@ class alignas(128) WaitCounter {
     const uint32_t sum = value_.fetch_add(n, std::memory_order_seq_cst) + n;
     if (static_cast<int32_t>(sum - target) >= 0 && sleepers_.load(std::memory_order_seq_cst) != 0) wake();
   }
-  // Returns when the counter has reached `target`. Spins for about spin_us microseconds before it sleeps; looks again
-  // after every nap_us microseconds of sleep (0: sleeps until it is woken).
-  void wait(uint32_t target, uint32_t spin_us, uint32_t nap_us) {
+  // Returns when the counter has reached `target`. Spins for about spin_us microseconds before it sleeps.
+  void wait(uint32_t target, uint32_t spin_us) {
     for (int i = 0; i < kBusyPolls; ++i)
       if (reached(target)) return;
-    wait_slowly(target, spin_us, nap_us);
+    wait_slowly(target, spin_us);
   }
 
  private:
   static constexpr int kBusyPolls = 64;  // before the first pause instruction, which costs 40 to 140 cycles
 
-  void wait_slowly(uint32_t target, uint32_t spin_us, uint32_t nap_us);
+  void wait_slowly(uint32_t target, uint32_t spin_us);
   void wake();
 
   // One cache line for both: whoever advances the counter owns the line and reads the sleepers for nothing.
@@ -63,9 +62,6 @@ class WorkerPool {
     // command, shorter than a time slice: a worker that lost its core gets it back when the one that waits for it
     // sleeps.
     uint32_t phase_spin_us = 30;
-    // How long it sleeps before it looks again. Linux moves a waiting thread to a core that becomes idle, but not
-    // within half a millisecond of its last run; so a core that becomes idle again a little later gets the late worker.
-    uint32_t phase_nap_us = 600;
     // How long a worker spins for the next launch. Longer than what the host does between two steps of a decode.
     uint32_t launch_spin_us = 200;
     // For tests: the counters of a launch start here, so that they wrap soon.
@@ -105,7 +101,7 @@ class WorkerPool {
       }
       if (pool_->options_.test_delay) pool_->options_.test_delay(index_);
       if (mine != 0) pool_->done_.advance(mine, done_target_);
-      pool_->done_.wait(done_target_, pool_->options_.phase_spin_us, pool_->options_.phase_nap_us);
+      pool_->done_.wait(done_target_, pool_->options_.phase_spin_us);
     }
 
     // The same, one call f(tile) a tile.
