@@ -1,6 +1,5 @@
 #include "base/sigbus.h"
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <unistd.h>
@@ -83,8 +82,7 @@ void install() {
   static const int installed = [] {
     struct sigaction action = {};
     action.sa_sigaction = on_sigbus;
-    // SA_NODEFER: the jump out of the handler must not leave the signal blocked.
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
     return sigaction(SIGBUS, &action, &g_previous);
   }();
@@ -122,7 +120,8 @@ bool guarded_copy(void* dst, const void* src, size_t bytes) {
   Guard guard;
   guard.begin = reinterpret_cast<uintptr_t>(src);
   guard.end = guard.begin + bytes;
-  if (sigsetjmp(guard.jump, 0) != 0) {
+  // The mask is saved, because the jump out of the handler must not leave signals blocked.
+  if (sigsetjmp(guard.jump, 1) != 0) {
     t_guard = nullptr;
     return false;
   }

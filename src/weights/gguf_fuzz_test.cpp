@@ -18,7 +18,8 @@ using Bytes = std::vector<uint8_t>;
 std::vector<Bytes> corpus() {
   std::vector<fs::path> paths;
   const fs::path folder = fs::path(__FILE__).parent_path() / "../../tests/fuzz/corpus/gguf";
-  for (const auto& entry : fs::directory_iterator(folder)) paths.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".gguf") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<Bytes> files;
   for (const fs::path& path : paths) {
