@@ -11,6 +11,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import jinja_cases  # noqa: E402
 import text_oracle as oracle  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -94,11 +95,9 @@ def render(template, variables):
         return {"error": str(e)}
 
 
-def jinja_cases():
-    with open(os.path.join(HERE, "jinja_cases.json"), encoding="utf-8") as f:
-        cases = json.load(f)
-    common = cases["variables"]
-    return {"variables": common, "cases": [{"template": t, **render(t, common)} for t in cases["templates"]]}
+def golden_jinja():
+    return {"variables": jinja_cases.VARIABLES,
+            "cases": [{"template": t, **render(t, jinja_cases.VARIABLES)} for t in jinja_cases.cases()]}
 
 
 CONVERSATIONS = [
@@ -131,7 +130,7 @@ def main():
     write("splits.json", {"strings": strings, "lengths": splits(strings)})
     for i, pre in enumerate(PRES):
         write("bpe_%s.json" % pre, small_bpe(pre, 100 + 2 * i))
-    write("jinja.json", jinja_cases())
+    write("jinja.json", golden_jinja())
     folder = os.path.join(args.shared, "data", "templates")
     if os.path.isdir(folder):
         write("templates.json", shared_templates(folder))
