@@ -7,7 +7,7 @@
 namespace stet {
 
 RopeTable::RopeTable(const RopeSpec& spec, uint32_t positions)
-    : spec_(spec), rows_(uint64_t{positions} * spec.frequency.size() * 4 * sizeof(float)) {}
+    : spec_(spec), rows_(uint64_t{positions} * spec.frequency.size() * 4 * sizeof(float), Reservation::Pages::kSmall) {}
 
 void RopeTable::ensure(uint32_t positions) {
   if (positions <= ready_) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "replay/interpreter_detail.h"
 
@@ -136,30 +137,33 @@ void CpuInterpreter::project_tile(const Command& c, uint32_t tile, const Prepare
 }
 
 void CpuInterpreter::run_project(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker) {
-  const Prepared x = stage_input(stage, params, rows, worker);
+  // Made inside the first tile: only while it holds a tile may a worker read what the phase before wrote.
+  std::optional<Prepared> x;
   float* tmp = scratch_[worker.index()].tile.as<float>().data();
   uint32_t tiles = 0;
   for (const Command* c : stage.commands) tiles += c->matrix.tiles();
   const uint32_t grain = detail::grain(tiles, stage.commands[0]->matrix.tile_bytes(), worker.count());
   worker.for_tiles(tiles, grain, [&](uint32_t t) {
+    if (!x) x = stage_input(stage, params, rows, worker);
     size_t i = 0;
     while (t >= stage.commands[i]->matrix.tiles()) t -= stage.commands[i++]->matrix.tiles();
     const Command& c = *stage.commands[i];
-    project_tile(c, t, x, tmp);
+    project_tile(c, t, *x, tmp);
     const uint32_t n = std::min(kTileRows, c.matrix.rows - t * kTileRows);
     for (uint32_t r = 0; r < rows; ++r) detail::emit(tmp + r * kTileRows, n, c.accumulate, c.out->row(r) + t * kTileRows);
   });
 }
 
 void CpuInterpreter::run_gated(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker) {
-  const Prepared x = stage_input(stage, params, rows, worker);
+  std::optional<Prepared> x;  // as in run_project
   const Command &gate = *stage.commands[0], &up = *stage.commands[1], &act = *stage.commands[2];
   float* tmp = scratch_[worker.index()].tile.as<float>().data();
   float* tmp_up = tmp + size_t{rows} * kTileRows;
   const uint32_t grain = detail::grain(gate.matrix.tiles(), gate.matrix.tile_bytes() + up.matrix.tile_bytes(), worker.count());
   worker.for_tiles(gate.matrix.tiles(), grain, [&](uint32_t t) {
-    project_tile(gate, t, x, tmp);
-    project_tile(up, t, x, tmp_up);
+    if (!x) x = stage_input(stage, params, rows, worker);
+    project_tile(gate, t, *x, tmp);
+    project_tile(up, t, *x, tmp_up);
     kernels_.swiglu(tmp, tmp_up, rows * kTileRows, tmp);
     const uint32_t n = std::min(kTileRows, gate.matrix.rows - t * kTileRows);
     for (uint32_t r = 0; r < rows; ++r) detail::emit(tmp + r * kTileRows, n, false, act.out->row(r) + t * kTileRows);

@@ -1,0 +1,114 @@
+// One model, one active generation.
+//
+//   stet::Engine engine({.model = "model.gguf", .draft = "ngram"});
+//   stet::Request request;
+//   request.prompt = engine.tokenize_chat({{"user", "Why is the sky blue?"}});
+//   stet::Generation answer = engine.generate(request, [](std::string_view text) { ...; return true; });
+//
+// Every function throws stet::Error (base/error.h), whose code says what it asks of the caller.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/sampling.h"
+#include "stet/options.h"
+
+namespace stet {
+
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+
+struct Request {
+  std::vector<int32_t> prompt;       // token ids, at least one
+  uint32_t max_tokens = 0;           // 0: what fits into the context
+  SamplingParams sampling;           // the seed is part of the question: draw_seed() where the user gave none
+  std::vector<std::string> stop;     // the answer ends before the first of these
+  bool ignore_eos = false;
+  bool reuse_prefix = true;          // keep KV rows of a common beginning with the request before
+};
+
+enum class Finish : uint8_t { stop, length, context, cancelled };
+std::string_view finish_name(Finish finish);
+
+// One transaction of a generation.
+struct Cycle {
+  uint32_t proposed = 0;
+  uint32_t accepted = 0;
+  uint32_t emitted = 0;
+  double seconds = 0.0;  // since the request began, when its tokens were committed
+};
+
+struct Generation {
+  std::vector<int32_t> tokens;  // the output ids, an end token included
+  std::string text;             // what a reader sees: without end tokens and the stop string
+  Finish finish = Finish::length;
+  uint32_t prompt_tokens = 0;
+  uint32_t cached_tokens = 0;   // of the prompt, whose KV rows were there already
+  double first_token_seconds = 0.0;
+  double total_seconds = 0.0;
+  std::vector<Cycle> cycles;
+
+  std::string digest() const;                    // SHA-256 of the output ids as little-endian i32, in hex
+  double prefill_tokens_per_second() const;      // prompt tokens that were run, up to the first token
+  // Tokens after the first cycle over the time since: tokens that arrive together share one time. 0 when there is only one cycle.
+  double decode_tokens_per_second() const;
+  double tokens_per_cycle() const;               // the target's own token included
+  std::vector<double> acceptance_by_position() const;  // share of cycles with a proposal at a position that accepted it
+};
+
+// What the engine is running on, for people and for evidence.
+struct EngineInfo {
+  std::string model_name, architecture, pack_key;
+  bool synthetic = false;
+  std::string profile;      // "portable"
+  std::string activations;  // "a8" or "f32"
+  std::string isa, kv, draft;
+  bool history_accelerated = false;
+  unsigned threads = 0;
+  std::string threads_why;
+  uint32_t context = 0, trained_context = 0;
+  uint64_t weight_bytes = 0, kv_bytes = 0;  // kv_bytes: of the whole context
+  std::string memory_why;
+  uint32_t draft_depth = 0;
+};
+
+class Engine {
+ public:
+  explicit Engine(const Options& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const EngineInfo& info() const;
+
+  // Text to ids: plain text, or messages through the model's chat template. Throw Error(kUnsupported) for a model without a
+  // vocabulary or without a template.
+  std::vector<int32_t> tokenize(std::string_view text) const;
+  std::vector<int32_t> tokenize_chat(std::span<const ChatMessage> messages) const;
+  bool has_vocabulary() const;
+  bool has_chat_template() const;
+
+  // Runs a request. on_text gets the text as it becomes final (never half a character, never part of a stop string); returning
+  // false ends the generation within one cycle (Finish::cancelled). on_prefill gets prompt tokens done.
+  Generation generate(const Request& request, const std::function<bool(std::string_view text)>& on_text = nullptr,
+                      const std::function<bool(uint32_t done, uint32_t total)>& on_prefill = nullptr);
+
+  // Logits of every position of `tokens`, in order: sink(position, logits of vocab floats). Leaves no timeline behind.
+  void logits(std::span<const int32_t> tokens, const std::function<void(uint32_t position, std::span<const float> logits)>& sink);
+
+  // For prove, profile and tests inside this project.
+  struct Parts;
+  Parts& parts();
+
+ private:
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace stet

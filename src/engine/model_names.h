@@ -1,0 +1,18 @@
+// Model names: a file, the default model, or a synthetic one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weights/tensor_source.h"
+
+namespace stet {
+
+inline constexpr const char* kDefaultModel = "smollm2-135m";
+inline constexpr const char* kDefaultModelFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+// Opens a model by name. cache_dir: where the default model lies below models/; empty: the user's. Throws Error(kInput) that says how
+// to fetch it when the default model is not there, and what the readers throw.
+std::unique_ptr<TensorSource> open_model(const std::string& name, const std::string& cache_dir);
+
+}  // namespace stet

@@ -1,0 +1,133 @@
+#include "engine/parts.h"
+
+#include "base/error.h"
+#include "device/cache_dir.h"
+#include "device/memory.h"
+#include "device/topology.h"
+#include "engine/model_names.h"
+
+namespace stet {
+namespace {
+
+constexpr uint32_t kDefaultDepth = 4;
+
+bool has(const TensorSource& source, std::string_view key) { return source.metadata().contains(key); }
+
+}  // namespace
+
+KvFormat kv_format(const std::string& name) {
+  if (name == "f16") return KvFormat::f16;
+  if (name == "f32") return KvFormat::f32;
+  if (name == "q8") return KvFormat::q8;
+  fail(Code::kUsage, "there is no KV format '{}'; choose one of: f16, f32, q8", name);
+}
+
+ReplayMode replay_mode(const std::string& name) {
+  if (name == "eager") return ReplayMode::eager;
+  if (name == "recorded") return ReplayMode::recorded;
+  if (name == "replayed") return ReplayMode::replayed;
+  fail(Code::kUsage, "there is no replay mode '{}'; choose one of: eager, recorded, replayed", name);
+}
+
+Engine::Parts::Parts(const Options& o) : options(o) {
+  if (options.pack != "cache" && options.pack != "none")
+    fail(Code::kUsage, "--pack is '{}'; choose cache or none", options.pack);
+  if (options.prompt_rows < 1 || options.prompt_rows > kWideRows)
+    fail(Code::kUsage, "{} prompt rows asked for; 1 to {} are possible", options.prompt_rows, kWideRows);
+  if (options.draft_depth > kMaxDepth) fail(Code::kUsage, "a draft depth of {} was asked for; 1 to {} are possible", options.draft_depth, kMaxDepth);
+  draft_kind = &stet::draft_kind(options.draft);
+  kv_format(options.kv);
+  replay_mode(options.replay);
+  choose_machine();
+  open_model_file();
+  load_weights();
+  make_decoder();
+  make_draft();
+}
+
+void Engine::Parts::open_model_file() {
+  source = open_model(options.model, options.cache_dir);
+  desc = describe_model(*source);
+  if (has(*source, "tokenizer.ggml.model")) {
+    tokenizer = std::make_unique<Tokenizer>(source->metadata());
+    if (tokenizer->size() != desc.vocab)
+      fail(Code::kInput, "the file has {} token texts and {} rows of embeddings", tokenizer->size(), desc.vocab);
+    if (has(*source, "tokenizer.chat_template")) {
+      chat = std::make_unique<ChatTemplate>(ChatTemplate::from_metadata(source->metadata()));
+      tokenizer->set_markers(chat->literals());
+    }
+  }
+  info.model_name = desc.name.empty() ? options.model : desc.name;
+  info.architecture = desc.architecture;
+  info.synthetic = desc.synthetic;
+}
+
+void Engine::Parts::choose_machine() {
+  const std::vector<Isa> isas = available_isas();
+  Isa isa = isas.back();
+  if (options.isa != "auto") {
+    const std::optional<Isa> named = isa_from_name(options.isa);
+    if (!named) fail(Code::kUsage, "there is no instruction set '{}'; choose one of: auto, scalar, avx2, avxvnni, avx512", options.isa);
+    isa = *named;
+  }
+  kernels = &stet::kernels(isa);
+  const ThreadBudget budget = thread_budget();
+  WorkerPool::Options pool_options;
+  pool_options.threads = options.threads == 0 ? budget.threads : options.threads;
+  pool_options.pin = options.pin;
+  pool = std::make_unique<WorkerPool>(pool_options);
+  info.isa = isa_name(isa);
+  info.threads = pool_options.threads;
+  info.threads_why = options.threads == 0 ? budget.explain() : "as asked";
+}
+
+PackOptions Engine::Parts::pack_options() const {
+  PackOptions p;
+  if (options.pack == "cache") p.cache_dir = options.cache_dir.empty() ? CacheDir::default_path() : options.cache_dir;
+  p.dequantize = options.float_path;
+  p.threads = pool->threads();
+  if (options.progress) p.progress = options.progress;
+  return p;
+}
+
+void Engine::Parts::load_weights() {
+  pack = PackedModel::load(*source, pack_options());
+  info.pack_key = pack->key();
+  info.weight_bytes = pack->bytes();
+  info.profile = "portable";
+  info.activations = options.float_path ? "f32" : "a8";
+}
+
+void Engine::Parts::make_decoder() {
+  const KvFormat kv = kv_format(options.kv);
+  const MemoryBudget budget = memory_budget();
+  const ContextChoice choice = choose_context(desc, kv, options.context, budget);
+  decoder = std::make_unique<Decoder>(desc, *pack, *kernels, *pool,
+                                      DecoderOptions{choice.tokens, kv, replay_mode(options.replay), options.prompt_rows});
+  session = std::make_unique<Session>(*decoder);
+  info.kv = options.kv;
+  info.context = choice.tokens;
+  info.trained_context = desc.context;
+  info.kv_bytes = choice.kv_bytes;
+  info.memory_why = choice.why;
+}
+
+void Engine::Parts::make_draft() {
+  info.draft = options.draft;
+  info.history_accelerated = draft_kind->history_accelerated;
+  if (draft_kind->make == nullptr) return;
+  info.draft_depth = options.draft_depth == 0 ? kDefaultDepth : options.draft_depth;
+  DraftContext context{.argument = draft_argument(options.draft),
+                       .target = desc,
+                       .open = [this](const std::string& name) { return open_model(name, options.cache_dir); },
+                       .vocab_hash = [](const TensorSource& s) { return Tokenizer(s.metadata()).vocab_hash(); },
+                       .target_vocab_hash = tokenizer ? tokenizer->vocab_hash() : "",
+                       .kernels = *kernels,
+                       .pool = *pool,
+                       .context = info.context,
+                       .kv = kv_format(options.kv),
+                       .pack = pack_options()};
+  draft = draft_kind->make(context);
+}
+
+}  // namespace stet

@@ -1,0 +1,46 @@
+// What an engine is made of, in the order of its making. Tests, prove and profile reach in here; everybody else uses engine.h.
+#pragma once
+
+#include <memory>
+
+#include "engine/context_size.h"
+#include "spec/draft.h"
+#include "spec/step.h"
+#include "stet/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace stet {
+
+struct Engine::Parts {
+  explicit Parts(const Options& options);
+
+  Options options;
+  EngineInfo info;
+  std::unique_ptr<TensorSource> source;
+  ModelDesc desc;
+  std::unique_ptr<Tokenizer> tokenizer;    // null: the file has no vocabulary
+  std::unique_ptr<ChatTemplate> chat;      // null: the file has no template
+  std::unique_ptr<PackedModel> pack;
+  const Kernels* kernels = nullptr;
+  std::unique_ptr<WorkerPool> pool;
+  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<Session> session;
+  const DraftKind* draft_kind = nullptr;
+  std::unique_ptr<Draft> draft;            // null: none
+
+  PackOptions pack_options() const;
+
+ private:
+  void open_model_file();
+  void choose_machine();
+  void load_weights();
+  void make_decoder();
+  void make_draft();
+};
+
+// The names that options and JSON use.
+KvFormat kv_format(const std::string& name);       // Throws Error(kUsage) listing them.
+ReplayMode replay_mode(const std::string& name);   // Throws Error(kUsage) listing them.
+
+}  // namespace stet

@@ -1,0 +1,50 @@
+// A draft proposes tokens for the target to verify. It reads the session and never writes it; whatever it proposes, the output stays.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/sampling.h"
+#include "state/session.h"
+#include "weights/packed_model.h"
+
+namespace stet {
+
+class Draft {
+ public:
+  virtual ~Draft() = default;
+  // A request begins, sampled with these parameters.
+  virtual void begin(const SamplingParams& sampling) { (void)sampling; }
+  // Appends at most `depth` proposals for the positions behind view.tokens.
+  virtual void propose(const SessionView& view, uint32_t depth, std::vector<int32_t>& proposals) = 0;
+};
+
+// What a draft is made from.
+struct DraftContext {
+  std::string argument;            // what follows the colon of its name: the file of "model:FILE"
+  const ModelDesc& target;
+  std::function<std::unique_ptr<TensorSource>(const std::string& name)> open;
+  std::function<std::string(const TensorSource&)> vocab_hash;  // equal for models whose ids mean the same text
+  std::string target_vocab_hash;
+  const Kernels& kernels;
+  WorkerPool& pool;
+  uint32_t context = 0;            // positions
+  KvFormat kv = KvFormat::f16;
+  PackOptions pack;
+};
+
+struct DraftKind {
+  std::string_view name;
+  // Learns from the text it continues: its rate says little about new text, and is printed as such.
+  bool history_accelerated;
+  std::unique_ptr<Draft> (*make)(const DraftContext& context);  // null for "none"
+};
+
+// "none", "ngram", "model:FILE". Throws Error(kUsage) listing what there is.
+const DraftKind& draft_kind(std::string_view text);
+std::string draft_argument(std::string_view text);
+
+}  // namespace stet

@@ -1,0 +1,69 @@
+// A smaller model with the same vocabulary: it continues the session by itself, with the sampling parameters and the noise of the
+// target, so that it also agrees with a sampled answer as often as it can.
+#include <algorithm>
+
+#include "base/error.h"
+#include "spec/draft.h"
+
+namespace stet {
+namespace {
+
+class ModelDraft : public Draft {
+ public:
+  ModelDraft(const DraftContext& c, std::unique_ptr<TensorSource> source)
+      : source_(std::move(source)),
+        desc_(describe_model(*source_)),
+        pack_(PackedModel::load(*source_, c.pack)),
+        decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv}),
+        kernels_(c.kernels) {
+    begin({});
+  }
+
+  void begin(const SamplingParams& sampling) override {
+    sampler_ = std::make_unique<Sampler>(kernels_, sampling, desc_.vocab);
+  }
+
+  void propose(const SessionView& view, uint32_t depth, std::vector<int32_t>& proposals) override {
+    std::vector<int32_t> timeline(view.tokens.begin(), view.tokens.end());
+    uint32_t cached = 0;
+    const uint32_t limit = std::min<uint32_t>(static_cast<uint32_t>(seen_.size()), static_cast<uint32_t>(timeline.size()) - 1);
+    while (cached < limit && seen_[cached] == timeline[cached]) ++cached;
+    for (uint32_t i = 0; i < depth; ++i) {
+      const float* logits = decoder_.forward(std::span(timeline).subspan(cached), cached, 1);
+      cached = static_cast<uint32_t>(timeline.size());
+      seen_ = timeline;
+      const auto all = std::span<const int32_t>(timeline);
+      const SampleResult r =
+          sampler_->sample(logits, all.first(view.prompt_tokens), all.subspan(view.prompt_tokens), timeline.size());
+      // A draft that leaves the finite numbers has nothing to propose; the target is not affected.
+      if (!r.ok()) return;
+      proposals.push_back(r.token);
+      timeline.push_back(r.token);
+    }
+  }
+
+ private:
+  std::unique_ptr<TensorSource> source_;
+  ModelDesc desc_;
+  std::unique_ptr<PackedModel> pack_;
+  Decoder decoder_;
+  const Kernels& kernels_;
+  std::unique_ptr<Sampler> sampler_;
+  std::vector<int32_t> seen_;  // tokens with KV rows in decoder_
+};
+
+}  // namespace
+
+std::unique_ptr<Draft> make_draft_model(const DraftContext& c) {
+  if (c.argument.empty()) fail(Code::kUsage, "the draft 'model' needs a file: --draft model:FILE");
+  std::unique_ptr<TensorSource> source = c.open(c.argument);
+  const ModelDesc desc = describe_model(*source);
+  if (desc.vocab != c.target.vocab || c.vocab_hash(*source) != c.target_vocab_hash)
+    fail(Code::kUsage,
+         "the draft {} has another vocabulary ({} tokens) than the target ({}): its token ids mean other text; use a draft made for "
+         "this model's tokenizer",
+         c.argument, desc.vocab, c.target.vocab);
+  return std::make_unique<ModelDraft>(c, std::move(source));
+}
+
+}  // namespace stet

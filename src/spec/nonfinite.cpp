@@ -1,0 +1,38 @@
+#include "spec/nonfinite.h"
+
+#include "base/error.h"
+
+namespace stet {
+namespace {
+
+bool finite(const float* x, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (x[i] - x[i] != 0.0f) return false;
+  return true;
+}
+
+}  // namespace
+
+void report_nonfinite(Decoder& decoder, std::span<const int32_t> timeline, uint32_t cached, uint32_t logit_rows,
+                      uint32_t position) {
+  std::string first = "the sampler";
+  bool found = false;
+  const ReplayMode mode = decoder.options().mode;
+  decoder.set_mode(ReplayMode::eager);
+  decoder.set_observer([&](const Stage& stage, const StepParams&, uint32_t rows) {
+    for (const Command* c : stage.materialised) {
+      if (found || finite(c->out->data, size_t{rows} * c->out->width)) continue;
+      found = true;
+      first = c->name;
+    }
+  });
+  decoder.forward(timeline.subspan(cached), cached, logit_rows);
+  decoder.set_observer(nullptr);
+  decoder.set_mode(mode);
+  fail(Code::kInput,
+       "the model produced NaN or infinity at position {}, first in the output of {}; nothing of this step was kept: the weights "
+       "are damaged or not meant for this activation mode (try --float with stet logits)",
+       position, first);
+}
+
+}  // namespace stet
