@@ -7,7 +7,7 @@ else
 fi
 
 # What the scripts have to say goes to standard error, as with stet itself.
-say() { printf '%s\n' "$*" >&2; }
+say() { printf '%s\n' "$@" >&2; }
 title() { printf '%s%s%s\n' "$bold" "$*" "$plain" >&2; }
 # Leaves with exit code 1; each argument is a line.
 die() {
