@@ -1,5 +1,5 @@
-// Time from a row of logits to a token, per instruction set: --benchmark_filter=avx512 and so on. The rows are normal with standard
-// deviation 3, so that at temperature 1 no block of a row can be skipped: the slowest case.
+// Time from a row of logits to a token, per instruction set: --benchmark_filter=avx512 and so on. The rows are normal
+// with standard deviation 3, so that at temperature 1 no block of a row can be skipped: the slowest case.
 #include <benchmark/benchmark.h>
 
 #include <random>

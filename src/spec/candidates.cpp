@@ -47,8 +47,9 @@ void Candidates::keep_top_p(uint64_t total, float top_p) {
   keep_cut(cut.key, (goal - cut.above.sum + cut.key - 1) / cut.key);
 }
 
-// The largest key such that the tally of the keys that are that or more reaches: found bit by bit, high to low. Drops keys below it
-// on the way, so that most of the passes are short. reaches() holds for the tally of all keys, and for a tally that holds more.
+// The largest key such that the tally of the keys that are that or more reaches: found bit by bit, high to low. Drops
+// keys below it on the way, so that most of the passes are short. reaches() holds for the tally of all keys, and for a
+// tally that holds more.
 template <typename Reaches>
 Candidates::Cut Candidates::largest_key_where(Reaches reaches) {
   Cut cut = {0, {0, 0}};

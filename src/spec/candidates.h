@@ -1,5 +1,5 @@
-// Which tokens of a row top-k, top-p and min-p leave, exactly: all decisions are comparisons of integers, so the set does not
-// depend on how it is found.
+// Which tokens of a row top-k, top-p and min-p leave, exactly: all decisions are comparisons of integers, so the set
+// does not depend on how it is found.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,15 @@ class Candidates {
  public:
   // One after the other, with w = floor(exp(x) * 2^31) and x the tempered logit (kernels/sample/sample.h):
   // - top-k: the first k tokens by (logit descending, id ascending);
-  // - top-p: of those by (w descending, id ascending), the shortest prefix whose sum of w reaches ceil(P * total / 2^32), where
+  // - top-p: of those by (w descending, id ascending), the shortest prefix whose sum of w reaches ceil(P * total /
+  // 2^32), where
   //   total is the sum over all of them and P = max(1, floor(top_p * 2^32));
   // - min-p: those with w >= floor(min_p * 2^31); the largest w is 2^31.
   // logits: (n), finite; max: the largest. The buffers grow to n once.
   void select(const SampleKernels& kernels, const float* logits, uint32_t n, float max, float temperature,
               const Truncation& truncation);
 
-  std::span<const uint32_t> ids() const { return {ids_.data(), size_}; }      // ascending
+  std::span<const uint32_t> ids() const { return {ids_.data(), size_}; }     // ascending
   std::span<const float> logits() const { return {logits_.data(), size_}; }  // of ids()
 
  private:

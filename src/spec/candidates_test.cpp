@@ -35,8 +35,8 @@ TEST(Candidates, EqualSortingTheWholeRow) {
               const auto want = test::plain_candidates(row, max, temperature, t);
               for (Isa isa : available_isas())
                 ASSERT_EQ(select(reused[isa], isa, row, temperature, t), want)
-                    << isa_name(isa) << " vocab=" << vocab << " step=" << step << " temperature=" << temperature << " k=" << k
-                    << " p=" << p << " min_p=" << m;
+                    << isa_name(isa) << " vocab=" << vocab << " step=" << step << " temperature=" << temperature
+                    << " k=" << k << " p=" << p << " min_p=" << m;
             }
 }
 

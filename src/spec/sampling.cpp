@@ -50,9 +50,7 @@ uint64_t draw_seed() {
 }
 
 Sampler::Sampler(const Kernels& kernels, const SamplingParams& params, uint32_t vocab)
-    : kernels_(kernels.sample),
-      params_(params),
-      vocab_(vocab) {
+    : kernels_(kernels.sample), params_(params), vocab_(vocab) {
   STET_CHECK(vocab > 0);
   params.validate(vocab);
   if (params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f || params.frequency_penalty != 0.0f)

@@ -1,5 +1,5 @@
-// From a row of logits to a token: a pure function of (logits, prompt, output so far, parameters, seed, absolute position), so that
-// the token the verifier computes for a row is the token that the plain decoder would have sampled.
+// From a row of logits to a token: a pure function of (logits, prompt, output so far, parameters, seed, absolute
+// position), so that the token the verifier computes for a row is the token that the plain decoder would have sampled.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,14 @@ struct SamplingParams {
   void validate(uint32_t vocab) const;
 };
 
-// A seed nobody chose, for a request without one; report it, because the output depends on it. Below 2^53, so that every reader of
-// JSON keeps it. Throws Error(kResource) when the system has no random numbers.
+// A seed nobody chose, for a request without one; report it, because the output depends on it. Below 2^53, so that
+// every reader of JSON keeps it. Throws Error(kResource) when the system has no random numbers.
 uint64_t draw_seed();
 
 struct SampleResult {
-  int32_t token;       // -1 when a logit is not finite: such a step commits nothing
-  uint32_t first_bad;  // the first logit, after bias and penalties, that is infinite or NaN; the size of the row if none is
+  int32_t token;  // -1 when a logit is not finite: such a step commits nothing
+  uint32_t
+      first_bad;  // the first logit, after bias and penalties, that is infinite or NaN; the size of the row if none is
   bool ok() const { return token >= 0; }
 };
 
@@ -44,16 +45,19 @@ class Sampler {
   // Validates params. kernels outlives the sampler.
   Sampler(const Kernels& kernels, const SamplingParams& params, uint32_t vocab);
 
-  // logits: (vocab), not written to. prompt and output: the ids before this row; in a verify pass output ends with the draft's
-  // tokens that precede the row. position: absolute, of the token that is sampled. In this order, all in f32 as written:
+  // logits: (vocab), not written to. prompt and output: the ids before this row; in a verify pass output ends with the
+  // draft's tokens that precede the row. position: absolute, of the token that is sampled. In this order, all in f32 as
+  // written:
   // - bias: l + b;
-  // - penalties, once per token that occurs: in prompt or output, l / r if l > 0, else l * r (repetition); in the output,
+  // - penalties, once per token that occurs: in prompt or output, l / r if l > 0, else l * r (repetition); in the
+  // output,
   //   (l - frequency * count) - presence;
   // - temperature: x = (l - max) / temperature; at 0 the token with the largest l is the result;
   // - top-k, top-p, min-p: candidates.h;
   // - the token with the largest x + g, g being Gumbel noise of (seed, position, id): kernels/sample/sample.h.
   // Ties go to the lowest id. Allocates nothing after the first call (TokenCounts says up to which length).
-  SampleResult sample(const float* logits, std::span<const int32_t> prompt, std::span<const int32_t> output, uint64_t position);
+  SampleResult sample(const float* logits, std::span<const int32_t> prompt, std::span<const int32_t> output,
+                      uint64_t position);
 
   const SamplingParams& params() const { return params_; }
 

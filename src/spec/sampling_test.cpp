@@ -73,11 +73,13 @@ TEST(Sampler, EqualsThePlainFunction) {
   }
 }
 
-// The rows of a verify pass, with drafts that are refused halfway: one sampler, reused, equals a fresh one for every row.
+// The rows of a verify pass, with drafts that are refused halfway: one sampler, reused, equals a fresh one for every
+// row.
 TEST(Sampler, CountsTheDraftPrefixOfEachRow) {
   const uint32_t vocab = 60;
   const std::vector<int32_t> prompt = {1, 2, 3};
-  const SamplingParams p = {.temperature = 0.9f, .repetition_penalty = 1.5f, .presence_penalty = 0.7f, .frequency_penalty = 0.4f};
+  const SamplingParams p = {
+      .temperature = 0.9f, .repetition_penalty = 1.5f, .presence_penalty = 0.7f, .frequency_penalty = 0.4f};
   for (Isa isa : available_isas()) {
     Sampler sampler(kernels(isa), p, vocab);
     std::vector<int32_t> output;
@@ -98,7 +100,8 @@ TEST(Sampler, CountsTheDraftPrefixOfEachRow) {
   }
 }
 
-// 200,000 draws against the softmax: with 9 degrees of freedom chi-square exceeds 27.9 once in a thousand seeds; this one is fixed.
+// 200,000 draws against the softmax: with 9 degrees of freedom chi-square exceeds 27.9 once in a thousand seeds; this
+// one is fixed.
 TEST(Sampler, DrawsFromTheSoftmax) {
   const std::vector<float> row = {0.0f, 1.0f, 2.0f, -1.0f, 0.5f, 0.5f, -3.0f, 1.5f, -0.25f, 2.25f};
   const float temperature = 1.25f;
@@ -139,7 +142,8 @@ TEST(Sampler, TruncatedToOneIsGreedy) {
 TEST(Sampler, EqualLogitsAreDrawnEquallyOften) {
   std::vector<float> row(6, -50.0f);
   row[1] = row[2] = row[4] = 3.0f;
-  for (const SamplingParams& p : {SamplingParams{.temperature = 0.001f}, SamplingParams{.temperature = 0.001f, .min_p = 1.0f}}) {
+  for (const SamplingParams& p :
+       {SamplingParams{.temperature = 0.001f}, SamplingParams{.temperature = 0.001f, .min_p = 1.0f}}) {
     Sampler sampler(kernels(available_isas().back()), p, 6);
     std::map<int32_t, int> seen;
     for (uint64_t position = 0; position < 3000; ++position) ++seen[sampler.sample(row.data(), {}, {}, position).token];
@@ -148,8 +152,8 @@ TEST(Sampler, EqualLogitsAreDrawnEquallyOften) {
   }
 }
 
-// Any permutation of a row permutes scores, except for the noise, which follows the id: with temperature 0.001 and a clear maximum
-// the maximum is found wherever it stands.
+// Any permutation of a row permutes scores, except for the noise, which follows the id: with temperature 0.001 and a
+// clear maximum the maximum is found wherever it stands.
 TEST(Sampler, FindsTheMaximumWhereverItStands) {
   for (Isa isa : available_isas())
     for (uint32_t at = 0; at < 200; ++at) {
@@ -177,8 +181,9 @@ TEST(Sampler, SeedAndPositionChangeTheDraw) {
 TEST(Sampler, ALogitThatIsNotFiniteCommitsNothing) {
   for (Isa isa : available_isas())
     for (float bad : {__builtin_nanf(""), __builtin_inff(), -__builtin_inff()})
-      for (const SamplingParams& p : {SamplingParams{}, SamplingParams{.temperature = 1}, SamplingParams{.temperature = 1, .top_k = 2},
-                                      SamplingParams{.repetition_penalty = 2, .logit_bias = {{30, 1.0f}}}}) {
+      for (const SamplingParams& p :
+           {SamplingParams{}, SamplingParams{.temperature = 1}, SamplingParams{.temperature = 1, .top_k = 2},
+            SamplingParams{.repetition_penalty = 2, .logit_bias = {{30, 1.0f}}}}) {
         auto row = test::row_of_logits(100, 1, 1);
         row[30] = bad, row[70] = bad;
         const std::vector<int32_t> prompt = {30};
@@ -207,7 +212,8 @@ TEST(Sampler, WrongTablesAreCaught) {
   const SamplingParams p = {.temperature = 3.0f, .top_k = 4};
   int differ = 0;
   for (uint64_t position = 0; position < 50; ++position)
-    differ += Sampler(wrong_list, p, 300).sample(row.data(), {}, {}, position).token != test::plain_sample(row, {}, {}, p, position);
+    differ += Sampler(wrong_list, p, 300).sample(row.data(), {}, {}, position).token !=
+              test::plain_sample(row, {}, {}, p, position);
   EXPECT_GT(differ, 5);
 }
 
@@ -244,7 +250,8 @@ TEST(Sampler, GoldenDigest) {
     }
     EXPECT_EQ(tokens.size(), 1080u);
     EXPECT_EQ(sha256_hex(tokens.data(), tokens.size() * sizeof(int32_t)),
-              "58df6d5e3a076366dce7d43974462ca000bac6dc6d8df51367476dd54aebe629") << isa_name(isa);
+              "58df6d5e3a076366dce7d43974462ca000bac6dc6d8df51367476dd54aebe629")
+        << isa_name(isa);
   }
 }
 
@@ -260,17 +267,22 @@ TEST(SamplingParams, RefusesWhatIsOutOfRangeByItsFlag) {
   };
   const float nan = __builtin_nanf(""), inf = __builtin_inff();
   EXPECT_EQ(message({}), "accepted");
-  EXPECT_EQ(message({.temperature = 100, .top_k = 1u << 31, .top_p = 1e-30f, .min_p = 1, .logit_bias = {{99, 1000.0f}}}), "accepted");
+  EXPECT_EQ(
+      message({.temperature = 100, .top_k = 1u << 31, .top_p = 1e-30f, .min_p = 1, .logit_bias = {{99, 1000.0f}}}),
+      "accepted");
   EXPECT_EQ(message({.temperature = -0.5f}), "--temperature is -0.5: choose a value from 0 to 100 (0 is greedy)");
   for (float v : {-1.0f, 101.0f, nan, inf}) EXPECT_THAT(message({.temperature = v}), HasSubstr("--temperature"));
   for (float v : {0.0f, -1.0f, 1.0001f, nan}) EXPECT_THAT(message({.top_p = v}), HasSubstr("--top-p"));
   for (float v : {-0.1f, 1.0001f, nan}) EXPECT_THAT(message({.min_p = v}), HasSubstr("--min-p"));
-  for (float v : {0.0f, -1.0f, 1000.0f, nan}) EXPECT_THAT(message({.repetition_penalty = v}), HasSubstr("--repetition-penalty"));
+  for (float v : {0.0f, -1.0f, 1000.0f, nan})
+    EXPECT_THAT(message({.repetition_penalty = v}), HasSubstr("--repetition-penalty"));
   for (float v : {-101.0f, 101.0f, nan}) EXPECT_THAT(message({.presence_penalty = v}), HasSubstr("--presence-penalty"));
-  for (float v : {-101.0f, 101.0f, nan}) EXPECT_THAT(message({.frequency_penalty = v}), HasSubstr("--frequency-penalty"));
+  for (float v : {-101.0f, 101.0f, nan})
+    EXPECT_THAT(message({.frequency_penalty = v}), HasSubstr("--frequency-penalty"));
   EXPECT_THAT(message({.logit_bias = {{100, 1.0f}}}), HasSubstr("token 100: the model's tokens are 0 to 99"));
   EXPECT_THAT(message({.logit_bias = {{-1, 1.0f}}}), HasSubstr("token -1"));
-  for (float v : {-1001.0f, 1001.0f, nan, inf}) EXPECT_THAT(message({.logit_bias = {{5, v}}}), HasSubstr("--logit-bias of token 5"));
+  for (float v : {-1001.0f, 1001.0f, nan, inf})
+    EXPECT_THAT(message({.logit_bias = {{5, v}}}), HasSubstr("--logit-bias of token 5"));
   EXPECT_THROW(Sampler(kernels(Isa::scalar), {.temperature = -1}, 10), Error);
 }
 

@@ -1,4 +1,5 @@
-// Rows of logits, and sampling written down a second time: whole sorts and plain loops, with nothing shared but exp and the noise.
+// Rows of logits, and sampling written down a second time: whole sorts and plain loops, with nothing shared but exp and
+// the noise.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,8 @@ inline std::vector<float> row_of_logits(uint32_t vocab, float spread, uint32_t s
   return row;
 }
 
-inline std::vector<uint32_t> plain_candidates(const std::vector<float>& row, float max, float temperature, const Truncation& t) {
+inline std::vector<uint32_t> plain_candidates(const std::vector<float>& row, float max, float temperature,
+                                              const Truncation& t) {
   std::vector<uint32_t> ids(row.size());
   std::iota(ids.begin(), ids.end(), 0u);
   std::stable_sort(ids.begin(), ids.end(), [&row](uint32_t a, uint32_t b) { return row[a] > row[b]; });
@@ -53,12 +55,13 @@ inline std::vector<uint32_t> plain_candidates(const std::vector<float>& row, flo
   return ids;
 }
 
-inline int32_t plain_sample(std::vector<float> row, const std::vector<int32_t>& prompt, const std::vector<int32_t>& output,
-                            const SamplingParams& p, uint64_t position) {
+inline int32_t plain_sample(std::vector<float> row, const std::vector<int32_t>& prompt,
+                            const std::vector<int32_t>& output, const SamplingParams& p, uint64_t position) {
   for (uint32_t i = 0; i < row.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     if (p.logit_bias.contains(id)) row[i] = row[i] + p.logit_bias.at(id);
-    const auto in_prompt = std::count(prompt.begin(), prompt.end(), id), in_output = std::count(output.begin(), output.end(), id);
+    const auto in_prompt = std::count(prompt.begin(), prompt.end(), id),
+               in_output = std::count(output.begin(), output.end(), id);
     if (in_prompt + in_output > 0) row[i] = row[i] < 0 ? row[i] * p.repetition_penalty : row[i] / p.repetition_penalty;
     if (in_output > 0) {
       row[i] = row[i] - static_cast<float>(in_output) * p.frequency_penalty;

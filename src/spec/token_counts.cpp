@@ -14,8 +14,9 @@ TokenCounts::TokenCounts(uint32_t vocab) : output_count_(vocab), in_prompt_(voca
 void TokenCounts::update(std::span<const int32_t> prompt, std::span<const int32_t> output) {
   if (!std::ranges::equal(prompt, prompt_)) reset(prompt);
   const size_t shared = std::min(output.size(), output_.size());
-  const auto kept = static_cast<size_t>(std::mismatch(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(shared),
-                                                      output.begin()).first - output_.begin());
+  const auto kept = static_cast<size_t>(
+      std::mismatch(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(shared), output.begin()).first -
+      output_.begin());
   while (output_.size() > kept) pop();
   for (int32_t id : output.subspan(kept)) push(id);
 }

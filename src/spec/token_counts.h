@@ -12,8 +12,8 @@ class TokenCounts {
   // Ids below vocab. Room for outputs of kOutputRoom tokens is reserved; longer ones allocate as they grow.
   explicit TokenCounts(uint32_t vocab);
 
-  // Counts this prompt and this output, whatever was counted before. Costs what changed, and a comparison with what did not.
-  // Throws Error(kInternal) for an id that is not below vocab.
+  // Counts this prompt and this output, whatever was counted before. Costs what changed, and a comparison with what did
+  // not. Throws Error(kInternal) for an id that is not below vocab.
   void update(std::span<const int32_t> prompt, std::span<const int32_t> output);
 
   // Every token of prompt or output once, in the order of first occurrence.

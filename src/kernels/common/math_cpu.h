@@ -24,6 +24,7 @@ static inline F log_ratio(F e, F numerator, F denominator) {
   const F z = div(numerator, denominator);
   const F z2 = mul(z, z);
   F p = set1(kLog[0]);
+  STET_UNROLL
   for (int i = 1; i < kLogTerms; ++i) p = fma(p, z2, set1(kLog[i]));
   const F twice = add(z, z);
   const F log_m = fma(twice, mul(z2, p), twice);

@@ -99,21 +99,24 @@ static inline void gumbel_noise(const uint32_t* words, uint32_t n, float* noise)
 }
 
 // Scores of the 4 * kLanes tokens from first_id on.
-static inline void gumbel_block(const VectorPhilox& philox, const F x[4], uint32_t first_id, I lanes, I counters, BestLanes& best) {
+static inline void gumbel_block(const VectorPhilox& philox, const F x[4], uint32_t first_id, I lanes, I counters,
+                                BestLanes& best) {
   I words[4];
   philox.draw(iadd(counters, iset1(static_cast<int32_t>(first_id / 4))), words);
   transpose4(words);
+  STET_UNROLL
   for (int j = 0; j < 4; ++j)
     best.offer(add(x[j], gumbel_of_words(words[j])), iadd(lanes, iset1(static_cast<int32_t>(first_id) + j * kLanes)));
 }
 
-static inline uint32_t gumbel_row(const float* logits, uint32_t n, uint32_t argmax, float temperature, NoiseStream stream) {
+static inline uint32_t gumbel_row(const float* logits, uint32_t n, uint32_t argmax, float temperature,
+                                  NoiseStream stream) {
   constexpr uint32_t kBlock = 4 * kLanes;
   const VectorPhilox philox(stream);
   const F max = set1(logits[argmax]), t = set1(temperature), bound = set1(kGumbelBound);
   const I lanes = lane_numbers(), counters = block_counters();
-  // The argmax's own score is a lower bound of the best one, and lets blocks that cannot reach it be skipped. One less, so that
-  // the token itself, or an equal one before it, still has to win.
+  // The argmax's own score is a lower bound of the best one, and lets blocks that cannot reach it be skipped. One less,
+  // so that the token itself, or an equal one before it, still has to win.
   alignas(64) float noise[kLanes];
   I words[4];
   philox.draw(iset1(static_cast<int32_t>(argmax / 4)), words);
@@ -127,6 +130,7 @@ static inline uint32_t gumbel_row(const float* logits, uint32_t n, uint32_t argm
       p = tail;
     }
     F x[4];
+    STET_UNROLL
     for (int j = 0; j < 4; ++j) x[j] = tempered(load(p + j * kLanes), max, t);
     const F top = max_keep(max_keep(x[0], x[1]), max_keep(x[2], x[3]));
     if (lane_bits(at_least(add(top, bound), best.score)) == 0) continue;

@@ -14,7 +14,8 @@ static inline float unit_ref(uint32_t r) {
   return (high + low) * 0x1p-32f;
 }
 
-// E = -log(u). Close to 1, u has lost the digits that matter, and w = 1 - u still has them: (u - 1) / (u + 1) = -w / (2 - w).
+// E = -log(u). Close to 1, u has lost the digits that matter, and w = 1 - u still has them: (u - 1) / (u + 1) = -w / (2
+// - w).
 static inline float exponential_ref(uint32_t r) {
   const float u = unit_ref(r);
   if (u >= kSqrtHalf) {
@@ -27,12 +28,14 @@ static inline float exponential_ref(uint32_t r) {
 static inline float gumbel_of_word_ref(uint32_t r) { return 0.0f - log_ref(exponential_ref(r)); }
 
 static inline uint32_t gumbel_word_ref(NoiseStream stream, uint32_t id) {
-  const Philox counter = {{static_cast<uint32_t>(stream.position), static_cast<uint32_t>(stream.position >> 32), id / 4,
-                           kGumbelStream}};
+  const Philox counter = {
+      {static_cast<uint32_t>(stream.position), static_cast<uint32_t>(stream.position >> 32), id / 4, kGumbelStream}};
   return philox4x32(counter, static_cast<uint32_t>(stream.seed), static_cast<uint32_t>(stream.seed >> 32)).word[id % 4];
 }
 
-static inline float gumbel_ref(NoiseStream stream, uint32_t id) { return gumbel_of_word_ref(gumbel_word_ref(stream, id)); }
+static inline float gumbel_ref(NoiseStream stream, uint32_t id) {
+  return gumbel_of_word_ref(gumbel_word_ref(stream, id));
+}
 
 // x of sample.h.
 static inline float tempered_ref(float logit, float max, float temperature) { return (logit - max) / temperature; }

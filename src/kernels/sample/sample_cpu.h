@@ -20,16 +20,20 @@ static inline Argmax argmax(const float* logits, uint32_t n) {
   constexpr uint32_t kBlock = 4 * kLanes;
   F top[4];
   I magnitude[4];
+  STET_UNROLL
   for (int j = 0; j < 4; ++j) top[j] = set1(logits[0]), magnitude[j] = izero();
   uint32_t i = 0;
-  for (; n - i >= kBlock; i += kBlock)
+  for (; n - i >= kBlock; i += kBlock) {
+    STET_UNROLL
     for (int j = 0; j < 4; ++j) {
       const F x = load(logits + i + static_cast<uint32_t>(j * kLanes));
       top[j] = max_keep(top[j], x);
       magnitude[j] = imax(magnitude[j], magnitude_bits(x));
     }
+  }
   alignas(64) float rest[kBlock];
   copy_padded(logits + i, n - i, logits[0], rest, kBlock);
+  STET_UNROLL
   for (int j = 0; j < 4; ++j) {
     const F x = load(rest + j * kLanes);
     top[j] = max_keep(top[j], x);
@@ -100,8 +104,8 @@ static inline Tally tally(const uint32_t* keys, uint32_t n, uint32_t at_least) {
   return t;
 }
 
-static inline uint32_t compact(const uint32_t* keys, const uint32_t* ids, uint32_t n, uint32_t at_least, uint32_t* out_keys,
-                               uint32_t* out_ids) {
+static inline uint32_t compact(const uint32_t* keys, const uint32_t* ids, uint32_t n, uint32_t at_least,
+                               uint32_t* out_keys, uint32_t* out_ids) {
   const I least = iset1(static_cast<int32_t>(at_least)), lanes = lane_numbers();
   uint32_t kept = 0, i = 0;
   for (; n - i >= kLanes; i += kLanes) {

@@ -1,7 +1,6 @@
-#include "kernels/sample/sample.h"
-
 #include "base/fp.h"
 #include "kernels/sample/gumbel_ref.h"
+#include "kernels/sample/sample.h"
 
 namespace stet {
 namespace {
@@ -52,7 +51,8 @@ void gumbel_noise(const uint32_t* words, uint32_t n, float* noise) {
   for (uint32_t i = 0; i < n; ++i) noise[i] = gumbel_of_word_ref(words[i]);
 }
 
-uint32_t gumbel_list(const float* logits, const uint32_t* ids, uint32_t n, float max, float temperature, NoiseStream stream) {
+uint32_t gumbel_list(const float* logits, const uint32_t* ids, uint32_t n, float max, float temperature,
+                     NoiseStream stream) {
   uint32_t best = ids[0];
   float best_score = -__builtin_inff();
   for (uint32_t i = 0; i < n; ++i) {
@@ -74,6 +74,8 @@ uint32_t gumbel_row(const float* logits, uint32_t n, uint32_t argmax, float temp
 
 }  // namespace
 
-SampleKernels sample_ref() { return {argmax, weights, sort_keys, tally, compact, gumbel_noise, gumbel_row, gumbel_list}; }
+SampleKernels sample_ref() {
+  return {argmax, weights, sort_keys, tally, compact, gumbel_noise, gumbel_row, gumbel_list};
+}
 
 }  // namespace stet

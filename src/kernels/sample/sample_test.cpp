@@ -31,8 +31,8 @@ std::vector<uint32_t> make_words(uint32_t n, uint32_t seed) {
   return words;
 }
 
-// log: z carries three roundings, the result two more and the series 2^-28: below 3 ulp of a result away from the join of two
-// terms; at e != 0 the terms cancel to no less than ln(2) / 2.
+// log: z carries three roundings, the result two more and the series 2^-28: below 3 ulp of a result away from the join
+// of two terms; at e != 0 the terms cancel to no less than ln(2) / 2.
 TEST(Sample, LogIsAccurate) {
   double worst = 0;
   for (float x = 0x1p-126f; x < 0x1p127f; x *= 1.00137f) {
@@ -66,7 +66,8 @@ TEST(Sample, NoiseIsAccurateAtBothEnds) {
     const long double e = r < 0x80000000u ? -std::log(u) : -std::log1p(-w);
     const long double g = -std::log(e);
     worst_exponential = std::max(worst_exponential, static_cast<double>(std::abs((exponential_ref(r) - e) / e)));
-    worst_noise = std::max(worst_noise, static_cast<double>(std::abs(gumbel_of_word_ref(r) - g) / std::max(1.0L, std::abs(g))));
+    worst_noise =
+        std::max(worst_noise, static_cast<double>(std::abs(gumbel_of_word_ref(r) - g) / std::max(1.0L, std::abs(g))));
   }
   EXPECT_LT(worst_exponential, 3 * 0x1p-23);
   EXPECT_LT(worst_noise, 5 * 0x1p-23);  // the error of E adds to that of its log
@@ -145,7 +146,8 @@ TEST(Sample, WeightsEqualTheReferenceAndTheirSum) {
 }
 
 TEST(Sample, SortKeysKeepTheOrder) {
-  std::vector<float> x = {-0x1.fffffep127f, -1.5f, -1.0f, -0x1p-149f, -0.0f, 0.0f, 0x1p-149f, 0x1p-126f, 1.0f, 0x1.fffffep127f};
+  std::vector<float> x = {-0x1.fffffep127f, -1.5f,     -1.0f, -0x1p-149f,     -0.0f, 0.0f,
+                          0x1p-149f,        0x1p-126f, 1.0f,  0x1.fffffep127f};
   std::vector<uint32_t> want(x.size());
   sample_ref().sort_keys(x.data(), static_cast<uint32_t>(x.size()), want.data());
   for (size_t i = 1; i < x.size(); ++i) {
@@ -181,8 +183,9 @@ TEST(Sample, TallyAndCompactEqualTheReference) {
         EXPECT_EQ(got.count, want.count) << isa_name(isa) << " n=" << n << " least=" << least;
         EXPECT_EQ(got.sum, want.sum);
         std::vector<uint32_t> in_place_keys = keys, in_place_ids = ids;
-        EXPECT_EQ(k.compact(in_place_keys.data(), in_place_ids.data(), n, least, in_place_keys.data(), in_place_ids.data()),
-                  want.count);
+        EXPECT_EQ(
+            k.compact(in_place_keys.data(), in_place_ids.data(), n, least, in_place_keys.data(), in_place_ids.data()),
+            want.count);
         in_place_keys.resize(want.count), in_place_ids.resize(want.count);
         EXPECT_EQ(in_place_keys, want_keys);
         EXPECT_EQ(in_place_ids, want_ids);
@@ -209,7 +212,8 @@ TEST(Sample, GumbelRowAndListEqualTheReference) {
       for (Isa isa : available_isas()) {
         const SampleKernels& k = kernels(isa).sample;
         ASSERT_EQ(k.gumbel_row(x.data(), n, top, temperature, stream), row) << isa_name(isa) << " n=" << n;
-        ASSERT_EQ(k.gumbel_list(x.data(), ids.data(), n, x[top], temperature, stream), list) << isa_name(isa) << " n=" << n;
+        ASSERT_EQ(k.gumbel_list(x.data(), ids.data(), n, x[top], temperature, stream), list)
+            << isa_name(isa) << " n=" << n;
       }
     }
 }
