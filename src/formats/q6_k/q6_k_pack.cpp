@@ -13,25 +13,36 @@ namespace {
 
 using Tile = IntegerTile<384, 64>;
 
-void pack_block(uint8_t* codes, uint32_t row, const BlockQ6_K& source, int first) {
-  uint8_t low[16] = {};
-  for (int i = 0; i < 32; ++i) {
-    const int q = get_q6(source, first + i);
-    low[i % 16] = static_cast<uint8_t>(low[i % 16] | (q & 15) << (i < 16 ? 0 : 4));
-    uint8_t& high = codes[256 + i / 16 * 64 + static_cast<int>(row) * 4 + i % 4];
-    high = static_cast<uint8_t>(high | (q >> 4) << (2 * (i % 16 / 4)));
+uint32_t get32(const uint8_t* p) {
+  uint32_t x;
+  std::memcpy(&x, p, 4);
+  return x;
+}
+void put32(uint8_t* p, uint32_t x) { std::memcpy(p, &x, 4); }
+
+// Block 0..7 of a super-block: four elements a word, as q6_k.h says where their bits are.
+void pack_block(uint8_t* codes, uint32_t row, const BlockQ6_K& source, uint32_t block) {
+  const uint8_t* ql = source.ql + 64 * (block / 4) + 32 * (block % 2);
+  const uint8_t* qh = source.qh + 32 * (block / 4);
+  const uint32_t low_shift = block % 4 < 2 ? 0 : 4, high_shift = 2 * (block % 4);
+  uint32_t low[8], high[2] = {};
+  for (uint32_t w = 0; w < 8; ++w) {
+    low[w] = get32(ql + 4 * w) >> low_shift & 0x0f0f0f0fu;
+    high[w / 4] |= (get32(qh + 4 * w) >> high_shift & 0x03030303u) << (2 * (w % 4));
   }
-  pack_nibbles(codes, row, low);
+  for (uint32_t g = 0; g < 4; ++g) put32(codes + g * 64 + row * 4, low[g] | low[g + 4] << 4);
+  for (uint32_t h = 0; h < 2; ++h) put32(codes + 256 + h * 64 + row * 4, high[h]);
 }
 
 void pack_tile(const void* const rows[kTileRows], uint32_t k, uint8_t* tile) {
   std::memset(tile, 0, Tile::bytes(k));
-  for (uint32_t r = 0; r < kTileRows; ++r) {
-    if (rows[r] == nullptr) continue;
-    for (uint32_t b = 0; b < k / kBlock; ++b) {
+  for (uint32_t b = 0; b < k / kBlock; ++b) {
+    uint8_t* codes = tile + Tile::codes(b);
+    uint8_t* scales = tile + Tile::scales(k, b);
+    for (uint32_t r = 0; r < kTileRows; ++r) {
+      if (rows[r] == nullptr) continue;
       const BlockQ6_K& source = static_cast<const BlockQ6_K*>(rows[r])[b / 8];
-      pack_block(tile + Tile::codes(b), r, source, static_cast<int>(b % 8 * kBlock));
-      uint8_t* scales = tile + Tile::scales(k, b);
+      pack_block(codes, r, source, b % 8);
       scales[r] = static_cast<uint8_t>(source.sc[b % 8 * 2]);
       scales[16 + r] = static_cast<uint8_t>(source.sc[b % 8 * 2 + 1]);
       put16(scales + 32 + 2 * r, source.d);
