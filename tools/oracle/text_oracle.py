@@ -3,14 +3,21 @@ import random
 import struct
 
 CONTRACTIONS = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'\u017f", "'x", "'", "\u2019s"]
-WORDS = ["the", "Hello", "world", "don", "I", "we", "naïve", "straße", "Καλημέρα", "Привет", "שלום", "مرحبا", "हिन्दी", "สวัสดี",
-         "日本語", "你好世界", "ひらがな", "カタカナ", "한국어", "ｆｕｌｌ", "\u0130stanbul", "\u01c5", "\U00010400\U00010428", "\U0001d4d0",
-         "int main", "return", "0x1F", "foo_bar", "CamelCase", "e\u0301a\u0308o", "q\u0323\u0307"]
+WORDS = [
+    "the", "Hello", "world", "don", "I", "we", "naïve", "straße", "Καλημέρα", "Привет", "שלום", "مرحبا", "हिन्दी",
+    "สวัสดี", "日本語", "你好世界", "ひらがな", "カタカナ", "한국어", "ｆｕｌｌ", "\u0130stanbul", "\u01c5", "\U00010400\U00010428",
+    "\U0001d4d0", "int main", "return", "0x1F", "foo_bar", "CamelCase", "e\u0301a\u0308o", "q\u0323\u0307",
+]
 DIGITS = ["0", "7", "12", "345", "2024", "31415926", "٣٤", "४५", "½", "²", "Ⅷ", "一二", "\U0001d7d8\U0001d7d9", "１２３４"]
-BLANKS = [" ", "  ", "   ", "\t", "\n", "\n\n", "\r\n", "\r", " \n", "\n ", " \t ", "\u00a0", "\u2003", "\u3000", "\u0085", "\u2028", "\x0b", "\x0c",
-          "\u200b", "\u200d", "\ufeff", "        "]
-MARKS = [".", ",", "!", "?!", "...", "-", "--", "_", "(", ")", "[]", "{}", "<", ">", "=>", "+=", "$", "€", "£", "^", "~", "|", "`", "``", "\"",
-         "«", "»", "、", "。", "！", "—", "…", "•", "/", "\\", "//", "@", "#", "&", "*", "%", ";", ":", "\u0301", "\u20dd"]
+BLANKS = [
+    " ", "  ", "   ", "\t", "\n", "\n\n", "\r\n", "\r", " \n", "\n ", " \t ", "\u00a0", "\u2003", "\u3000", "\u0085",
+    "\u2028", "\x0b", "\x0c", "\u200b", "\u200d", "\ufeff", "        ",
+]
+MARKS = [
+    ".", ",", "!", "?!", "...", "-", "--", "_", "(", ")", "[]", "{}", "<", ">", "=>", "+=", "$", "€", "£", "^", "~",
+    "|", "`", "``", "\"", "«", "»", "、", "。", "！", "—", "…", "•", "/", "\\", "//", "@", "#", "&", "*", "%", ";", ":",
+    "\u0301", "\u20dd",
+]
 EMOJI = ["🦙", "👍🏽", "👩‍👩‍👧", "🇩🇪", "❤️", "\U0001fae9", "☃", "✓"]
 CONTROLS = [chr(c) for c in range(32)] + ["\x7f", "\x80", "\x9f", "\u0378", "\ufffd", "\uffff", "\U000e0001", "\U0010ffff"]
 POOLS = [(WORDS, 30), (DIGITS, 12), (BLANKS, 20), (MARKS, 18), (EMOJI, 4), (CONTROLS, 3), (CONTRACTIONS, 8)]
@@ -70,13 +77,13 @@ def pre_tokenizer(name, byte_level=True):
     return pt.Sequence(steps)
 
 
-ALIASES = {"starcoder": "smollm", "gpt-2": "gpt-2", "smollm": "smollm", "llama-bpe": "llama-bpe", "qwen2": "qwen2", "deepseek-v3": "deepseek-v3"}
+ALIASES = {"starcoder": "smollm"}
 
 
 def tokenizer(tokens, merges, pre, added=()):
     """A Hugging Face tokenizer. added: list of (text, special)."""
     from tokenizers import AddedToken, Tokenizer, decoders, models
-    pre = ALIASES[pre]
+    pre = ALIASES.get(pre, pre)
     pairs = [tuple(m.split(" ")) for m in merges]
     model = models.BPE(vocab={t: i for i, t in enumerate(tokens)}, merges=pairs, ignore_merges=pre == "llama-bpe")
     t = Tokenizer(model)
