@@ -16,7 +16,7 @@ void apply_yarn(ConfigReader& config, double base, double factor, uint32_t rope_
   const double fast = config.number_or("rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32);
   const double slow = config.number_or("rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1);
   const double attention = config.number_or("rope.scaling.attn_factor", 1e-3, 1e3, 1) *
-                           config.number_or("rope.scaling.yarn_attn_factor", 1e-3, 1e3, 1);
+                           config.number_or("rope.scaling.yarn_attn_factor", 1e-3, 1e3, 0.1 * log64(factor) + 1.0);
   if (config.number_or("rope.scaling.yarn_ext_factor", -1e3, 1e3, 1) != 1)
     fail(Code::kUnsupported, "the model file sets rope.scaling.yarn_ext_factor to something other than 1");
   const double d = rope_dim;
@@ -27,7 +27,7 @@ void apply_yarn(ConfigReader& config, double base, double factor, uint32_t rope_
     const double ramp = std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
     rope.frequency[i] = rope.frequency[i] * (1 - ramp) + rope.frequency[i] / factor * ramp;
   }
-  rope.factor = attention * (0.1 * log64(factor) + 1.0);
+  rope.factor = attention;
 }
 
 }  // namespace

@@ -54,6 +54,12 @@ static inline I isub(I a, I b) { return _mm256_sub_epi32(a, b); }
 static inline I imul(I a, I b) { return _mm256_mullo_epi32(a, b); }
 static inline I imax(I a, I b) { return _mm256_max_epi32(a, b); }
 static inline I imin(I a, I b) { return _mm256_min_epi32(a, b); }
+static inline int32_t sum_lanes(I a) {
+  __m128i m = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+  m = _mm_add_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+  m = _mm_add_epi32(m, _mm_shuffle_epi32(m, 0xb1));
+  return _mm_cvtsi128_si32(m);
+}
 static inline int32_t max_lane(I a) {
   __m128i m = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
   m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));

@@ -48,6 +48,7 @@ static inline I isub(I a, I b) { return _mm512_sub_epi32(a, b); }
 static inline I imul(I a, I b) { return _mm512_mullo_epi32(a, b); }
 static inline I imax(I a, I b) { return _mm512_max_epi32(a, b); }
 static inline I imin(I a, I b) { return _mm512_min_epi32(a, b); }
+static inline int32_t sum_lanes(I a) { return _mm512_reduce_add_epi32(a); }
 static inline int32_t max_lane(I a) { return _mm512_reduce_max_epi32(a); }
 static inline I iand(I a, I b) { return _mm512_and_si512(a, b); }
 static inline I ior(I a, I b) { return _mm512_or_si512(a, b); }

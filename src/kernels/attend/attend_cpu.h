@@ -20,10 +20,24 @@ static inline void rope(const float* x, RopeRow row, uint32_t rope_dim, uint32_t
 static inline void store_kv(const KvLayout& l, uint8_t* layer, uint32_t head, uint32_t position, const float* key,
                             const float* value) {
   if (l.format == KvFormat::q8) return store_kv_q8(l, layer, head, position, key, value);
-  for (uint32_t d = 0; d < l.head_dim; ++d) {
-    put_element(l, key_address(l, layer, head, position, d), key[d]);
-    put_element(l, value_address(l, layer, head, position, d), value[d]);
+  uint8_t* key_out = key_address(l, layer, head, position, 0);
+  uint8_t* value_out = value_address(l, layer, head, position, 0);
+  if (l.format == KvFormat::f32) {
+    for (uint32_t d = 0; d < l.head_dim; ++d) __builtin_memcpy(key_out + size_t{d} * kSlotGroup * 4, key + d, 4);
+    __builtin_memcpy(value_out, value, l.head_dim * 4);
+    return;
   }
+  alignas(64) uint16_t half[kMaxHeadDim];
+  uint32_t d = 0;
+  for (; d + kLanes <= l.head_dim; d += kLanes) {
+    store_f16(half + d, load(key + d));
+    store_f16(reinterpret_cast<uint16_t*>(value_out) + d, load(value + d));
+  }
+  for (; d < l.head_dim; ++d) {
+    half[d] = f32_to_f16(key[d]);
+    put_element(l, value_out + d * 2, value[d]);
+  }
+  for (d = 0; d < l.head_dim; ++d) __builtin_memcpy(key_out + size_t{d} * kSlotGroup * 2, half + d, 2);
 }
 
 template <KvFormat kFormat>

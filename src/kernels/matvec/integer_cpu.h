@@ -30,7 +30,7 @@ struct Record {
 // Q4_0 and Q4_1.
 template <bool kMinimum>
 struct WeightsQ4 {
-  static constexpr uint32_t kCodes = 256, kScales = kMinimum ? 64 : 32;
+  static constexpr uint32_t kCodes = 256, kScales = kMinimum ? 64 : 32, kAhead = 8192;
 
   template <int C>
   static void accumulate(const uint8_t* codes, const uint8_t* scales, const uint8_t* record, F* acc) {
@@ -59,7 +59,7 @@ struct WeightsQ4 {
 };
 
 struct WeightsQ8 {
-  static constexpr uint32_t kCodes = 512, kScales = 32;
+  static constexpr uint32_t kCodes = 512, kScales = 32, kAhead = 0;
 
   template <int C>
   static void accumulate(const uint8_t* codes, const uint8_t* scales, const uint8_t* record, F* acc) {
@@ -78,7 +78,7 @@ struct WeightsQ8 {
 };
 
 struct WeightsQ6K {
-  static constexpr uint32_t kCodes = 384, kScales = 64;
+  static constexpr uint32_t kCodes = 384, kScales = 64, kAhead = 8192;
 
   template <int C>
   static void accumulate(const uint8_t* codes, const uint8_t* scales, const uint8_t* record, F* acc) {

@@ -27,15 +27,18 @@ struct SegmentTree {
 
 constexpr int kHalves = static_cast<int>(kTileRows) / kLanes;  // vectors that make the 16 rows of a tile
 
+// Asks for the bytes that are read kAhead later; 0: the processor's own prefetcher does better (docs/performance.md).
+template <uint32_t kAhead>
 inline void prefetch_span(const uint8_t* p, uint32_t bytes) {
-  for (uint32_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p) + i, _MM_HINT_T0);
+  if constexpr (kAhead != 0)
+    for (uint32_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p) + kAhead + i, _MM_HINT_T0);
 }
-constexpr uint32_t kPrefetchAhead = 4096;  // measured: docs/performance.md
 
 template <typename Weights, int C, bool kPrefetch>
 void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
   const uint32_t blocks = k / kBlock, chunks = chunk_count(k), segments = segment_count(k, true);
   SegmentTree<C * kHalves> tree;
+  constexpr uint32_t kBytes = Weights::kCodes + Weights::kScales;  // of a block
   uint32_t chunk = 0;
   for (uint32_t s = 0; s < segments; ++s) {
     F acc[C * kHalves];
@@ -46,10 +49,10 @@ void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
       const uint32_t n = blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks;
       const uint8_t* scales = tile + n * Weights::kCodes;
       for (uint32_t b = 0; b < n; ++b, x += C * kActRecord) {
-        if constexpr (kPrefetch) prefetch_span(tile + b * (Weights::kCodes + Weights::kScales) + kPrefetchAhead, Weights::kCodes + Weights::kScales);
+        if constexpr (kPrefetch) prefetch_span<Weights::kAhead>(tile + b * kBytes, kBytes);
         Weights::template accumulate<C>(tile + b * Weights::kCodes, scales + b * Weights::kScales, x, acc);
       }
-      tile += n * (Weights::kCodes + Weights::kScales);
+      tile += n * kBytes;
     }
     tree.push(acc);
   }
@@ -57,7 +60,7 @@ void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
   for (int i = 0; i < C * kHalves; ++i) out[i] = tree.root()[i];
 }
 
-template <typename Weights, int C, bool kPrefetch>
+template <typename Weights, int C>
 void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out) {
   const uint32_t chunks = chunk_count(k), segments = segment_count(k, false);
   const float* x = reinterpret_cast<const float*>(x_bytes);
@@ -69,7 +72,6 @@ void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out)
     for (F& a : acc) a = zero();
     const uint32_t limit = segment_begin(s + 1, segments, chunks) * kChunk;
     for (const uint32_t end = limit < k ? limit : k; i < end; ++i, x += C) {
-      if constexpr (kPrefetch) prefetch_span(tile + kPrefetchAhead, Weights::kBytes * kTileRows < 64 ? 64 : Weights::kBytes * kTileRows);
       STET_UNROLL
       for (int h = 0; h < kHalves; ++h) {
         const F w = Weights::decode(tile + h * kLanes * Weights::kBytes);
@@ -103,7 +105,7 @@ void tile_group(const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
   if constexpr (requires { Weights::kCodes; }) {
     integer_tile<Weights, C, kPrefetch>(tile, k, x, sums);
   } else {
-    float_tile<Weights, C, kPrefetch>(tile, k, x, sums);
+    float_tile<Weights, C>(tile, k, x, sums);
   }
   STET_UNROLL
   for (int c = 0; c < C; ++c)

@@ -8,7 +8,6 @@ namespace stet::STET_ISA {
 static inline void quantize(const float* x, uint32_t row, const Activations& out) {
   if (out.kind == ActKind::f32) return copy_row(x, row, out);
   constexpr int kVectors = 32 / kLanes;
-  alignas(64) int32_t lanes[kLanes];
   for (uint32_t b = 0; b < out.k / 32; ++b, x += 32) {
     F v[kVectors];
     I largest = izero();
@@ -31,13 +30,7 @@ static inline void quantize(const float* x, uint32_t row, const Activations& out
         sums[i * 2 / kVectors] = iadd(sums[i * 2 / kVectors], code);
       }
     }
-    int32_t total[2] = {0, 0};
-    for (int half = 0; half < 2; ++half) {
-      istore(lanes, sums[half]);
-      STET_UNROLL
-      for (int i = 0; i < kLanes; ++i) total[half] += lanes[i];
-    }
-    finish_record(record, row % kGroup, scale.d, total[0], total[1]);
+    finish_record(record, row % kGroup, scale.d, sum_lanes(sums[0]), sum_lanes(sums[1]));
   }
 }
 
