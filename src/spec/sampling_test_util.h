@@ -31,12 +31,13 @@ inline std::vector<uint32_t> plain_candidates(const std::vector<float>& row, flo
                                               const Truncation& t) {
   std::vector<uint32_t> ids(row.size());
   std::iota(ids.begin(), ids.end(), 0u);
-  std::stable_sort(ids.begin(), ids.end(), [&row](uint32_t a, uint32_t b) { return row[a] > row[b]; });
+  std::sort(ids.begin(), ids.end(),
+            [&row](uint32_t a, uint32_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
   if (t.top_k != 0 && t.top_k < ids.size()) ids.resize(t.top_k);
-  std::sort(ids.begin(), ids.end());
   std::vector<uint64_t> weight(row.size());
   for (uint32_t id : ids) weight[id] = static_cast<uint64_t>(exp_ref((row[id] - max) / temperature) * 2147483648.0f);
-  std::stable_sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) { return weight[a] > weight[b]; });
+  std::sort(ids.begin(), ids.end(),
+            [&](uint32_t a, uint32_t b) { return weight[a] > weight[b] || (weight[a] == weight[b] && a < b); });
   if (t.top_p < 1.0f) {
     // The sum reaches ceil(P total / 2^32) when sum * 2^32 reaches P total.
     using Wide = unsigned __int128;
