@@ -49,16 +49,19 @@ struct AttendShape {
 };
 
 enum class Op : uint8_t {
-  embed,    // out = row of `matrix` for each token
-  rmsnorm,  // out = rmsnorm(in, weight)
-  matvec,   // out = matrix * in, or out += matrix * in
-  store,    // rotates q (in) to out, rotates k (in2), stores k and v (in3) at their positions
-  attend,   // out = attention of q (in) over the cache
-  swiglu,   // out = silu(in) * in2
+  matvec,  // out = matrix * in, or out += matrix * in
+  store,   // rotates q (in) to out, rotates k (in2), stores k and v (in3) at their positions
+  attend,  // out = attention of q (in) over the cache
+// embed:   out = row of `matrix` for each token
+// rmsnorm: out = rmsnorm(in, weight)
+// swiglu:  out = silu(in) * in2
+#define ROW_OP(id) id,
+#include "replay/row_ops.def"
+#undef ROW_OP
 };
 
 struct Command {
-  Op op = Op::embed;
+  Op op = Op::matvec;
   std::string name;  // "blk.3.attn_q"
   const Buffer* in = nullptr;
   const Buffer* in2 = nullptr;
@@ -70,6 +73,9 @@ struct Command {
   float eps = 0.0f;                // rmsnorm
   bool from_head = false;          // rmsnorm: row 0 of `in` is row head_first of the pass
   const AttendShape* shape = nullptr;  // store, attend
+
+  // The row of `in` that row 0 of `out` comes from.
+  uint32_t first_row(const StepParams& params) const { return from_head ? params.head_first : 0; }
 
   // Bytes of weights that a run reads once, whatever the width.
   uint64_t weight_bytes() const { return op == Op::matvec ? matrix.bytes() : 0; }

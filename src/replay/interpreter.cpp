@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "replay/interpreter_detail.h"
+#include "replay/row_ops.h"
 
 namespace stet {
 
@@ -45,36 +46,20 @@ void CpuInterpreter::run_stage(const LoweredList& list, const Stage& stage, cons
                                WorkerPool::Worker& worker) {
   const uint32_t rows = list.list->rows == RowSet::head ? params.head_rows : params.rows;
   switch (stage.kind) {
-    case Stage::Kind::embed: return run_embed(stage, params, worker);
-    case Stage::Kind::rmsnorm: return run_rmsnorm(stage, params, rows, worker);
+    case Stage::Kind::rows: return run_rows(stage, params, rows, worker);
     case Stage::Kind::prepare: return run_prepare(stage, params, rows, worker);
     case Stage::Kind::project: return run_project(stage, params, rows, worker);
     case Stage::Kind::gated: return run_gated(stage, params, rows, worker);
     case Stage::Kind::store: return run_store(stage, params, worker);
     case Stage::Kind::attend_rows: return run_attend_rows(stage, params, worker);
     case Stage::Kind::attend_runs: return run_attend_runs(stage, params, worker);
-    case Stage::Kind::swiglu: return run_swiglu(stage, params, rows, worker);
   }
 }
 
-void CpuInterpreter::run_embed(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker) {
+void CpuInterpreter::run_rows(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker) {
   const Command& c = *stage.commands[0];
-  const PackTraits& format = pack_traits(c.matrix.format);
-  worker.for_tiles(params.rows, 1, [&](uint32_t r) {
-    const uint32_t token = static_cast<uint32_t>(params.tokens[r]);
-    STET_CHECK(token < c.matrix.rows);
-    const uint8_t* tile = c.matrix.tile(token / kTileRows);
-    float* out = c.out->row(r);
-    for (uint32_t k = 0; k < c.matrix.cols; ++k) out[k] = format.element(tile, c.matrix.cols, token % kTileRows, k);
-  });
-}
-
-void CpuInterpreter::run_rmsnorm(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker) {
-  const Command& c = *stage.commands[0];
-  const uint32_t first = detail::first_row(c, params);
-  worker.for_tiles(rows, 1, [&](uint32_t r) {
-    kernels_.rmsnorm(c.in->row(first + r), c.weight, c.eps, c.in->width, c.out->row(r));
-  });
+  const RowOp op = row_op(c.op);
+  worker.for_tiles(rows, 1, [&](uint32_t r) { op(kernels_, c, params, r); });
 }
 
 CpuInterpreter::Prepared CpuInterpreter::activations(const Stage& stage, uint32_t rows, uint8_t* memory) const {
@@ -99,7 +84,7 @@ void CpuInterpreter::prepare_row(const Stage& stage, const StepParams& params, u
     x = stage.input->row(row);
   } else if (stage.source == Stage::Source::norm) {
     const Command& norm = *stage.norm;
-    kernels_.rmsnorm(norm.in->row(detail::first_row(norm, params) + row), norm.weight, norm.eps, norm.in->width, scratch);
+    kernels_.rmsnorm(norm.in->row(norm.first_row(params) + row), norm.weight, norm.eps, norm.in->width, scratch);
     x = scratch;
   } else {
     const AttendShape& shape = *stage.attend->shape;
@@ -232,11 +217,6 @@ void CpuInterpreter::run_attend_runs(const Stage& stage, const StepParams& param
       for (uint32_t i = 0; i < queries; ++i) detail::copy_part(local[i], dim, parts[i * kMaxRuns]);
     }
   });
-}
-
-void CpuInterpreter::run_swiglu(const Stage& stage, const StepParams&, uint32_t rows, WorkerPool::Worker& worker) {
-  const Command& c = *stage.commands[0];
-  worker.for_tiles(rows, 1, [&](uint32_t r) { kernels_.swiglu(c.in->row(r), c.in2->row(r), c.in->width, c.out->row(r)); });
 }
 
 }  // namespace stet

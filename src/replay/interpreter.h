@@ -44,15 +44,13 @@ class CpuInterpreter {
   };
 
   void run_stage(const LoweredList& list, const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
-  void run_embed(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
-  void run_rmsnorm(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
+  void run_rows(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
   void run_prepare(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
   void run_project(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
   void run_gated(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
   void run_store(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
   void run_attend_rows(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
   void run_attend_runs(const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);
-  void run_swiglu(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker);
 
   Prepared activations(const Stage& stage, uint32_t rows, uint8_t* memory) const;
   void prepare_row(const Stage& stage, const StepParams& params, uint32_t row, const Prepared& out, float* scratch) const;

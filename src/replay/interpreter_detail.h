@@ -29,9 +29,6 @@ inline Runs runs_of(const StepParams& params) {
   return {std::bit_ceil((all + kMaxRuns - 1) / kMaxRuns), last};
 }
 
-// The input row of row 0: the rows of a head list begin at head_first of the pass.
-inline uint32_t first_row(const Command& norm, const StepParams& params) { return norm.from_head ? params.head_first : 0; }
-
 inline AttendPart* row_parts(const AlignedBuffer& parts, size_t row, uint32_t heads) {
   return parts.as<AttendPart>().data() + row * heads;
 }

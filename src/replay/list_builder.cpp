@@ -10,6 +10,7 @@ const Buffer* BufferSet::get(const std::string& name, uint32_t width, uint32_t r
     STET_CHECK(entry->buffer.width == width && entry->rows == rows);
     return &entry->buffer;
   }
+  STET_CHECK(!frozen_);
   auto entry = std::make_unique<Entry>();
   entry->rows = rows;
   entry->memory = AlignedBuffer(size_t{width} * rows * sizeof(float));

@@ -12,8 +12,10 @@ namespace stet {
 
 class BufferSet {
  public:
-  // The buffer of that name, made at the first call. Throws Error(kInternal) when a name is asked for with two widths.
+  // The buffer of that name, made at the first call. Throws Error(kInternal) when a name is asked for with two widths, or is new
+  // after freeze().
   const Buffer* get(const std::string& name, uint32_t width, uint32_t rows);
+  void freeze() { frozen_ = true; }
   uint64_t bytes() const;
 
  private:
@@ -23,6 +25,7 @@ class BufferSet {
     AlignedBuffer memory;
   };
   std::vector<std::unique_ptr<Entry>> entries_;
+  bool frozen_ = false;
 };
 
 // Appends commands to one list.

@@ -1,6 +1,7 @@
 #include "replay/lowered.h"
 
 #include "base/error.h"
+#include "replay/row_ops.h"
 
 namespace stet {
 namespace {
@@ -32,16 +33,10 @@ class Lowerer {
   }
 
   static Stage::Kind simple_kind(Op op) {
-    switch (op) {
-      case Op::embed: return Stage::Kind::embed;
-      case Op::rmsnorm: return Stage::Kind::rmsnorm;
-      case Op::store: return Stage::Kind::store;
-      case Op::attend: return Stage::Kind::attend_rows;
-      case Op::swiglu: return Stage::Kind::swiglu;
-      case Op::matvec: break;
-    }
-    STET_CHECK(false);
-    return Stage::Kind::project;
+    if (op == Op::store) return Stage::Kind::store;
+    if (op == Op::attend) return Stage::Kind::attend_rows;
+    STET_CHECK(row_op(op) != nullptr);
+    return Stage::Kind::rows;
   }
 
   Stage make_stage(Stage::Kind kind, std::vector<const Command*> commands) {

@@ -15,8 +15,8 @@ enum class Fusion : uint8_t {
 };
 
 struct Stage {
-  enum class Kind : uint8_t { embed, rmsnorm, prepare, project, gated, store, attend_rows, attend_runs, swiglu };
-  Kind kind = Kind::embed;
+  enum class Kind : uint8_t { rows, prepare, project, gated, store, attend_rows, attend_runs };
+  Kind kind = Kind::rows;  // rows: a command of row_ops.def, row by row
 
   // What the activations of project, gated and prepare are made of: the buffer itself, its norm, or the joined attention parts.
   enum class Source : uint8_t { buffer, norm, join };

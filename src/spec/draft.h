@@ -34,6 +34,7 @@ struct DraftContext {
   uint32_t context = 0;            // positions
   KvFormat kv = KvFormat::f16;
   PackOptions pack;
+  ArmOptions arm;
 };
 
 struct DraftKind {

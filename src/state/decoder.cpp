@@ -27,42 +27,48 @@ uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens) {
 }
 
 Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& kernels, WorkerPool& pool,
-                 const DecoderOptions& options)
+                 const DecoderOptions& options, const ArmOptions& arm_options)
     : desc_(desc),
+      pack_key_(pack.key()),
       options_(options),
       rope_(desc.rope, options.context),
       kv_(kv_bytes(desc, options.kv, options.context)),
       attend_(desc.layers) {
-  STET_CHECK(options.prompt_rows >= 1 && options.prompt_rows <= kWideRows);
+  STET_CHECK(options.context >= 1 && options.prompt_rows >= 1 && options.prompt_rows <= kWideRows);
   const KvLayout layout = make_layout(desc, options.kv);
   for (uint32_t l = 0; l < desc.layers; ++l)
     attend_[l] = {layout, reinterpret_cast<uint8_t*>(kv_.data()) + l * layout.chunk_bytes(), desc.heads, desc.attention_scale,
                   desc.rope_dim(), rope_.data()};
-  const ModelWeights weights{pack, attend_};
+  record({pack, attend_});
   std::vector<const CommandList*> lists;
+  for (const Recorded& body : bodies_) lists.push_back(&body.list);
+  for (const Recorded& head : heads_) lists.push_back(&head.list);
+  interpreter_ = std::make_unique<CpuInterpreter>(kernels, pool, lists);
+  life_.advance(LifeState::loaded);
+  if (arm_options.qualify != Qualify::later) arm(arm_options);
+}
+
+void Decoder::record(const ModelWeights& weights) {
   for (uint32_t rows = 1; rows <= kNarrowRows + 1; ++rows) {
     const bool wide = rows > kNarrowRows;
     Recorded& body = bodies_[rows - 1];
     ListBuilder builder(buffers_, wide ? kWideRows : rows, RowSet::pass);
-    desc.record_body(desc, weights, builder);
+    desc_.record_body(desc_, weights, builder);
     body.list = builder.take();
     body.fused = lower(body.list, wide ? Fusion::wide : Fusion::narrow);
     body.eager = lower(body.list, Fusion::none);
-    lists.push_back(&body.list);
     if (wide) break;
     Recorded& head = heads_[rows - 1];
     ListBuilder head_builder(buffers_, rows, RowSet::head);
-    desc.record_head(desc, weights, head_builder);
+    desc_.record_head(desc_, weights, head_builder);
     head.list = head_builder.take();
     head.fused = lower(head.list, Fusion::narrow);
     head.eager = lower(head.list, Fusion::none);
-    lists.push_back(&head.list);
   }
-  interpreter_ = std::make_unique<CpuInterpreter>(kernels, pool, lists);
 }
 
-const Decoder::Recorded& Decoder::body(uint32_t rows) { return bodies_[std::min(rows, kNarrowRows + 1) - 1]; }
-const Decoder::Recorded& Decoder::head(uint32_t rows) { return heads_[rows - 1]; }
+const Decoder::Recorded& Decoder::body(uint32_t rows) const { return bodies_[std::min(rows, kNarrowRows + 1) - 1]; }
+const Decoder::Recorded& Decoder::head(uint32_t rows) const { return heads_[rows - 1]; }
 
 void Decoder::run(const Recorded& list, const StepParams& params) {
   interpreter_->run(options_.mode == ReplayMode::eager ? list.eager : list.fused, params, options_.mode, observer_);
@@ -78,10 +84,14 @@ uint32_t Decoder::pass_rows(size_t left) const {
   return static_cast<uint32_t>(std::min<size_t>(left, options_.prompt_rows));
 }
 
+void Decoder::reach(uint32_t positions) {
+  rope_.ensure(positions);
+  kv_.commit(attend_[0].layout.chunk_stride * chunks_for(positions));
+}
+
 void Decoder::run_pass(std::span<const int32_t> tokens, uint32_t position) {
   const uint32_t rows = static_cast<uint32_t>(tokens.size());
-  rope_.ensure(position + rows);
-  kv_.commit(attend_[0].layout.chunk_stride * chunks_for(position + rows));
+  reach(position + rows);
   params_.rows = rows;
   params_.position = position;
   for (int32_t token : tokens) STET_CHECK(token >= 0 && static_cast<uint32_t>(token) < desc_.vocab);
@@ -97,6 +107,7 @@ const float* Decoder::run_head(uint32_t first, uint32_t rows) {
 }
 
 const float* Decoder::forward(std::span<const int32_t> tokens, uint32_t position, uint32_t logit_rows) {
+  life_.require_armed();
   STET_CHECK(!tokens.empty() && logit_rows <= kNarrowRows && logit_rows <= tokens.size());
   check_fits(tokens.size(), position);
   for (size_t done = 0; done < tokens.size();) {
@@ -117,6 +128,7 @@ const float* Decoder::forward(std::span<const int32_t> tokens, uint32_t position
 
 void Decoder::forward_all(std::span<const int32_t> tokens, uint32_t position,
                           const std::function<void(uint32_t, const float*)>& sink) {
+  life_.require_armed();
   check_fits(tokens.size(), position);
   for (size_t done = 0; done < tokens.size();) {
     const uint32_t rows = pass_rows(tokens.size() - done);

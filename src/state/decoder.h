@@ -11,6 +11,7 @@
 #include "models/model_desc.h"
 #include "models/rope_table.h"
 #include "replay/interpreter.h"
+#include "replay/life.h"
 
 namespace stet {
 
@@ -21,6 +22,28 @@ struct DecoderOptions {
   uint32_t prompt_rows = kWideRows;  // rows of a prompt pass, 1 .. kWideRows
 };
 
+// What happens before the lists of a decoder may run.
+enum class Qualify : uint8_t {
+  compare,  // kernels and lists are compared with the reference, unless a verdict of the same key is kept
+  skip,     // they are not: for tests and benches that compare by other means
+  later,    // the lists stay LOADED until arm() is called
+};
+
+struct ArmOptions {
+  Qualify qualify = Qualify::compare;
+  std::string cache_dir;  // where verdicts are kept; empty: nowhere, every start compares
+  // Told what is being done.
+  std::function<void(std::string_view phase, uint64_t done, uint64_t total)> progress;
+};
+
+// How the lists of a decoder came to be armed.
+struct Qualification {
+  enum class How : uint8_t { no, now, cached };
+  How how = How::no;
+  uint64_t compared_rows = 0;
+  std::string not_kept;  // why the verdict could not be written, for people; empty: it was, or no cache was given
+};
+
 // Bytes of KV cache that a context of that many tokens occupies.
 uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens);
 
@@ -28,7 +51,18 @@ class Decoder {
  public:
   // desc and pack outlive the decoder. Throws Error(kUnsupported) for a KV format that the model's heads do not allow, and
   // Error(kResource) when the addresses cannot be had.
-  Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& kernels, WorkerPool& pool, const DecoderOptions& options);
+  // Arms the lists as arm() does, unless arm.qualify is `later`.
+  Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& kernels, WorkerPool& pool, const DecoderOptions& options,
+          const ArmOptions& arm = {});
+
+  // From LOADED to ARMED: runs every kernel of every list once, freezes the addresses, compares (replay/qualify.h; then the lists of
+  // every width with the eager form of width 16, on two inputs). Needs the KV rows: nothing that was stored before remains. Throws
+  // Error(kDiverged) at the first difference; the lists are COLD then, and nothing runs.
+  void arm(const ArmOptions& options);
+  LifeState life() const { return life_.state(); }
+  const Qualification& qualification() const { return qualification_; }
+  // What a verdict is kept under: SHA-256 of everything that the bits may depend on.
+  std::string lists_key() const;
 
   const ModelDesc& desc() const { return desc_; }
   const DecoderOptions& options() const { return options_; }
@@ -36,7 +70,7 @@ class Decoder {
   // Runs tokens at positions position .. position + tokens.size() - 1, in passes of at most kNarrowRows rows, or of prompt_rows
   // where there are more. Writes their KV rows. Rows below `position` must hold their own tokens' KV.
   // The logits of the last `logit_rows` tokens (at most kNarrowRows) are at the returned address, (logit_rows, vocab), until the next
-  // call; null when logit_rows is 0. Throws Error(kUsage) when the context is full.
+  // call; null when logit_rows is 0. Throws Error(kUsage) when the context is full, Error(kInternal) when the lists are not ARMED.
   const float* forward(std::span<const int32_t> tokens, uint32_t position, uint32_t logit_rows);
   // The same, calling sink(position, logits) for every token in order.
   void forward_all(std::span<const int32_t> tokens, uint32_t position,
@@ -61,8 +95,23 @@ class Decoder {
     CommandList list;
     LoweredList fused, eager;
   };
-  const Recorded& body(uint32_t rows);
-  const Recorded& head(uint32_t rows);
+  // A short list of the body of one width, fused and eager (replay/list_sample.h).
+  struct Sample {
+    LoweredList fused, eager;
+  };
+
+  void record(const ModelWeights& weights);
+  const Recorded& body(uint32_t rows) const;
+  const Recorded& head(uint32_t rows) const;
+  // Makes the memory of positions 0 .. positions - 1 usable.
+  void reach(uint32_t positions);
+  Sample sample(uint32_t rows) const;
+  void run_sample(const LoweredList& list, ReplayMode mode, std::span<const int32_t> tokens, uint32_t position);
+  std::vector<uint32_t> widths() const;
+  uint32_t sample_rows() const;
+  void warm();
+  void qualify(const ArmOptions& options);
+  uint64_t compare_lists(uint32_t seed);
   void run(const Recorded& list, const StepParams& params);
   void run_pass(std::span<const int32_t> tokens, uint32_t position);
   const float* run_head(uint32_t first, uint32_t rows);
@@ -70,7 +119,10 @@ class Decoder {
   void check_fits(size_t tokens, uint32_t position) const;
 
   const ModelDesc& desc_;
+  const std::string pack_key_;
   DecoderOptions options_;
+  Life life_;
+  Qualification qualification_;
   RopeTable rope_;
   Reservation kv_;
   std::vector<AttendShape> attend_;  // one a layer

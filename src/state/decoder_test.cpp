@@ -17,7 +17,8 @@ struct Result {
 
 Result run_all(const test::TestModel& m, Isa isa, unsigned threads, const DecoderOptions& options, uint32_t tokens) {
   WorkerPool pool(test::pool_options(threads));
-  Decoder decoder(m.desc, *m.pack, kernels(isa), pool, options);
+  // Here everything is compared with one reference run; what arming compares has its own test.
+  Decoder decoder(m.desc, *m.pack, kernels(isa), pool, options, {.qualify = Qualify::skip, .cache_dir = "", .progress = nullptr});
   Result r;
   decoder.forward_all(test::test_tokens(m.desc, tokens), 0, [&](uint32_t, const float* logits) {
     r.logits.insert(r.logits.end(), logits, logits + m.desc.vocab);

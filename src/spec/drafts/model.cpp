@@ -14,7 +14,7 @@ class ModelDraft : public Draft {
       : source_(std::move(source)),
         desc_(describe_model(*source_)),
         pack_(PackedModel::load(*source_, c.pack)),
-        decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv}),
+        decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv}, c.arm),
         kernels_(c.kernels) {
     begin({});
   }

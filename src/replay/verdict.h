@@ -1,0 +1,30 @@
+// Verdicts that qualification reached, kept in the cache directory, so that the second start of a model need not compare again.
+//
+//   verdicts/KEY:  "stet verdict 1\n" "key KEY\n" "compared ROWS\n" "xxh3 <16 hex digits of all before>\n"
+//
+// A file that is missing, damaged or of another key is no verdict.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "device/cache_dir.h"
+
+namespace stet {
+
+class VerdictStore {
+ public:
+  // The folder "verdicts" of the cache directory. Throws what CacheDir does.
+  explicit VerdictStore(const std::string& cache_dir);
+
+  // The rows that were compared when lists of this key were qualified; nothing when no sound verdict is kept. key: 64 hex digits.
+  std::optional<uint64_t> find(const std::string& key) const;
+  // Throws Error(kResource) when it cannot be written.
+  void keep(const std::string& key, uint64_t compared_rows) const;
+
+ private:
+  CacheDir root_, folder_;
+};
+
+}  // namespace stet

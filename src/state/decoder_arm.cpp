@@ -1,0 +1,169 @@
+// From LOADED to ARMED: warming, freezing, comparing.
+#include <algorithm>
+#include <cstring>
+
+#include "base/build_id.h"
+#include "base/error.h"
+#include "base/fp.h"
+#include "base/hash.h"
+#include "base/numerics_version.h"
+#include "device/cpu_model.h"
+#include "replay/list_sample.h"
+#include "replay/qualify.h"
+#include "replay/verdict.h"
+#include "state/decoder.h"
+
+namespace stet {
+namespace {
+
+// Rows that lists are compared on: three groups of 8, so that the wide pass has a first, a middle and a last one.
+constexpr uint32_t kSampleRows = 24;
+
+std::vector<int32_t> sample_tokens(uint32_t n, uint32_t vocab, uint32_t seed) {
+  std::vector<int32_t> tokens(n);
+  uint32_t x = seed;
+  for (int32_t& t : tokens) {
+    x = x * 1664525u + 1013904223u;
+    t = static_cast<int32_t>((uint64_t{x} * vocab) >> 32);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+// The widths that forward() can ask for.
+std::vector<uint32_t> Decoder::widths() const {
+  std::vector<uint32_t> w;
+  for (uint32_t rows = 1; rows <= std::min(kNarrowRows, options_.context); ++rows) w.push_back(rows);
+  const uint32_t wide = std::min(options_.prompt_rows, options_.context);
+  if (wide > kNarrowRows) w.push_back(wide);
+  return w;
+}
+
+uint32_t Decoder::sample_rows() const {
+  return std::min({options_.context, kSampleRows, std::max(options_.prompt_rows, kNarrowRows)});
+}
+
+Decoder::Sample Decoder::sample(uint32_t rows) const {
+  const Recorded& recorded = body(rows);
+  const LoweredList fused = sample_stages(recorded.fused);
+  return {fused, same_commands(recorded.eager, fused)};
+}
+
+void Decoder::run_sample(const LoweredList& list, ReplayMode mode, std::span<const int32_t> tokens, uint32_t position) {
+  params_.rows = static_cast<uint32_t>(tokens.size());
+  params_.position = position;
+  std::copy(tokens.begin(), tokens.end(), params_.tokens);
+  interpreter_->run(list, params_, mode);
+}
+
+// The rows that this stores are at positions that a session overwrites before it reads them. One head list stands for all: their
+// products are those of other widths' kernels, and the head is the largest matrix of a model (all 16 would cost as much as 16 tokens).
+void Decoder::warm() {
+  const std::vector<int32_t> tokens = sample_tokens(sample_rows(), desc_.vocab, 1);
+  reach(sample_rows());
+  for (const uint32_t width : widths()) {
+    const uint32_t rows = std::min(width, sample_rows());
+    run_sample(sample(width).fused, ReplayMode::replayed, std::span(tokens).first(rows), 0);
+  }
+  params_.head_first = 0;
+  params_.head_rows = 1;
+  interpreter_->run(head(1).fused, params_, ReplayMode::replayed);
+}
+
+// What the fused lists of every width leave in the last buffer, against the eager form of widths 16 and 8. The positions end where the
+// sample ends, so that narrow passes read rows that an earlier pass stored. Returns the rows compared.
+uint64_t Decoder::compare_lists(uint32_t seed) {
+  const uint32_t rows = sample_rows();
+  const std::vector<int32_t> tokens = sample_tokens(rows, desc_.vocab, seed);
+  const auto all = std::span<const int32_t>(tokens);
+  const auto output = [](const LoweredList& list) { return list.stages.back().materialised.back()->out; };
+  std::vector<float> want;
+  for (uint32_t done = 0; done < rows;) {
+    const uint32_t n = std::min(rows - done, kNarrowRows);
+    const LoweredList eager = sample(n).eager;
+    run_sample(eager, ReplayMode::eager, all.subspan(done, n), done);
+    const Buffer* out = output(eager);
+    want.insert(want.end(), out->data, out->data + size_t{n} * out->width);
+    done += n;
+  }
+  uint64_t compared = 0;
+  for (const uint32_t width : widths()) {
+    const uint32_t n = std::min(width, rows), position = rows - n;
+    const LoweredList fused = sample(width).fused;
+    run_sample(fused, ReplayMode::replayed, all.last(n), position);
+    const Buffer* out = output(fused);
+    for (uint32_t i = 0; i < n * out->width; ++i) {
+      const float got = out->data[i], wanted = want[size_t{position} * out->width + i];
+      if (bits_of_float(got) != bits_of_float(wanted) && !(got != got && wanted != wanted))
+        fail(Code::kDiverged,
+             "the recorded list of width {} does not compute what its commands do one by one ({}): buffer {}, row {}, element {}: bits "
+             "{:#x}, reference {:#x}. Nothing was run. Choose another instruction set (--isa), and report this line",
+             width, isa_name(interpreter_->kernels().isa), out->name, i / out->width, i % out->width, bits_of_float(got), bits_of_float(wanted));
+    }
+    compared += n;
+  }
+  return compared;
+}
+
+std::string Decoder::lists_key() const {
+  Sha256 hash;
+  const auto add = [&](const std::string& text) { hash.update(text.data(), text.size() + 1); };
+  add(pack_key_);
+  add(fmt::format("numerics {} build {} isa {} cpu {}", kNumericsVersion, build_id(), isa_name(interpreter_->kernels().isa), cpu_model()));
+  add(fmt::format("pack layout {} record {} kv {} prompt rows {} positions {} vocab {}", kPackLayout, kActRecord, static_cast<int>(options_.kv),
+                  options_.prompt_rows, std::min(options_.context, kQualifyPositions), desc_.vocab));
+  // The lists of the other widths are the same program.
+  for (const CommandList* list : {&bodies_.front().list, &bodies_.back().list, &heads_.front().list}) add(describe_list(*list));
+  return hash.hex();
+}
+
+void Decoder::qualify(const ArmOptions& options) {
+  const bool keep = !options.cache_dir.empty() && !build_id().empty();
+  std::optional<VerdictStore> store;
+  if (keep) {
+    store.emplace(options.cache_dir);
+    if (const auto rows = store->find(lists_key())) {
+      qualification_ = {Qualification::How::cached, *rows, ""};
+      return;
+    }
+  }
+  if (options.progress) options.progress("comparing the kernels with the reference", 0, 0);
+  QualifyScope scope{{}, widths(), std::min(options_.context, kQualifyPositions)};
+  rope_.ensure(scope.positions);
+  for (const Recorded& body : bodies_) scope.lists.push_back(&body.list);
+  for (const Recorded& head : heads_) scope.lists.push_back(&head.list);
+  uint64_t rows = qualify_kernels(interpreter_->kernels(), scope);
+  for (const uint32_t seed : {1u, 2u}) rows += compare_lists(seed);
+  qualification_ = {Qualification::How::now, rows, ""};
+  if (!keep) return;
+  try {
+    store->keep(lists_key(), rows);
+  } catch (const Error& e) {
+    // The comparison stands; the next start only has to make it again.
+    if (e.code() != Code::kResource) throw;
+    qualification_.not_kept = e.what();
+  }
+}
+
+void Decoder::arm(const ArmOptions& options) {
+  if (life_.state() != LifeState::loaded)
+    fail(Code::kInternal, "internal error: command lists that are {} cannot be armed", life_state_name(life_.state()));
+  try {
+    warm();
+    life_.advance(LifeState::warmed);
+    buffers_.freeze();
+    life_.advance(LifeState::built);
+    if (options.qualify == Qualify::skip) return life_.arm_unqualified();
+    qualify(options);
+    life_.advance(LifeState::qualified);
+    life_.advance(LifeState::armed);
+  } catch (...) {
+    // run() returns when the pool is done: nothing is in flight.
+    life_.retire([] {});
+    qualification_ = {};
+    throw;
+  }
+}
+
+}  // namespace stet
