@@ -70,6 +70,8 @@ struct EngineInfo {
   std::string profile;      // "portable"
   std::string activations;  // "a8" or "f32"
   std::string isa, kv, draft;
+  std::string qualified;      // kernels and lists compared with the reference: "now", "cached" (an earlier start did), "no" (not asked)
+  std::string qualified_why;  // what was compared, and why the verdict was not kept where it could not be
   bool history_accelerated = false;
   unsigned threads = 0;
   std::string threads_why;

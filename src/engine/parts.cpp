@@ -13,6 +13,20 @@ constexpr uint32_t kDefaultDepth = 4;
 
 bool has(const TensorSource& source, std::string_view key) { return source.metadata().contains(key); }
 
+std::string_view how_name(Qualification::How how) {
+  switch (how) {
+    case Qualification::How::no: return "no";
+    case Qualification::How::now: return "now";
+    case Qualification::How::cached: return "cached";
+  }
+  return "";
+}
+
+std::string explain(const Qualification& q) {
+  if (q.how == Qualification::How::no) return "skipped as asked";
+  return fmt::format("{} rows equal the reference{}{}", q.compared_rows, q.not_kept.empty() ? "" : "; the verdict was not kept: ", q.not_kept);
+}
+
 }  // namespace
 
 KvFormat kv_format(const std::string& name) {
@@ -90,6 +104,15 @@ PackOptions Engine::Parts::pack_options() const {
   return p;
 }
 
+ArmOptions Engine::Parts::arm_options() const {
+  ArmOptions a;
+  a.qualify = options.qualify ? Qualify::compare : Qualify::skip;
+  // As with packs: a synthetic model leaves nothing behind.
+  if (!desc.synthetic) a.cache_dir = pack_options().cache_dir;
+  a.progress = options.progress;
+  return a;
+}
+
 void Engine::Parts::load_weights() {
   pack = PackedModel::load(*source, pack_options());
   info.pack_key = pack->key();
@@ -103,7 +126,9 @@ void Engine::Parts::make_decoder() {
   const MemoryBudget budget = memory_budget();
   const ContextChoice choice = choose_context(desc, kv, options.context, budget);
   decoder = std::make_unique<Decoder>(desc, *pack, *kernels, *pool,
-                                      DecoderOptions{choice.tokens, kv, replay_mode(options.replay), options.prompt_rows});
+                                      DecoderOptions{choice.tokens, kv, replay_mode(options.replay), options.prompt_rows}, arm_options());
+  info.qualified = how_name(decoder->qualification().how);
+  info.qualified_why = explain(decoder->qualification());
   session = std::make_unique<Session>(*decoder);
   info.kv = options.kv;
   info.context = choice.tokens;
@@ -126,7 +151,8 @@ void Engine::Parts::make_draft() {
                        .pool = *pool,
                        .context = info.context,
                        .kv = kv_format(options.kv),
-                       .pack = pack_options()};
+                       .pack = pack_options(),
+                       .arm = arm_options()};
   draft = draft_kind->make(context);
 }
 

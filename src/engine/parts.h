@@ -30,6 +30,7 @@ struct Engine::Parts {
   std::unique_ptr<Draft> draft;            // null: none
 
   PackOptions pack_options() const;
+  ArmOptions arm_options() const;
 
  private:
   void open_model_file();
