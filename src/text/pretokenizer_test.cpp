@@ -92,7 +92,7 @@ TEST(PreTokenizer, LongRunsTakeLinearTime) {
                             PreTokenizer::kDeepseekV3}) {
     for (const char* unit : {"a", " ", "\n", " \n", "'", "1", "\x01", "日", "\r"}) {
       std::string text;
-      while (text.size() < 1000000) text += unit;
+      while (text.size() < 200000) text += unit;
       EXPECT_FALSE(pre_tokenize(kind, text).empty());
     }
   }
