@@ -138,6 +138,37 @@ try env PATH="$work/few" CI=true sh "$root/check"
 [ $code = 1 ] && says 'Run it, then try again'
 result 'CI=true installs for root only'
 
+# A copy of demo whose cmake does nothing and whose stet is a stand-in: plain and drafted digests are the arguments.
+demo_with() {
+  demo=$work/demo
+  mkdir -p "$demo/build" "$work/stubs"
+  cp -r "$root/demo" "$root/scripts" "$demo"
+  printf '#!/bin/sh\necho model.gguf\n' >"$demo/scripts/fetch_model.sh"
+  printf '#!/bin/sh\nexit 0\n' >"$work/stubs/cmake" && chmod +x "$work/stubs/cmake"
+  printf '# none\n' >"$demo/scripts/packages.txt"
+  cat >"$demo/build/stet" <<STUB
+#!/bin/sh
+case "\$*" in *ngram*) digest=$2 ;; *) digest=$1 ;; esac
+[ \$digest = none ] && echo "stet: error: no answer today" >&2 && exit 3
+echo "The answer."
+echo "stet: prompt 9 tokens at 200 tokens/s; answer 3 tokens at 40.5 tokens/s; digest \$digest; ended by stop" >&2
+STUB
+  chmod +x "$demo/build/stet"
+  try env PATH="$work/stubs:$PATH" sh "$demo/demo"
+}
+
+demo_with 0123456789abcdef 0123456789abcdef
+[ $code = 0 ] && says 'The digests are equal' && says 'n-gram draft 40.5 tokens/s (history-accelerated)'
+result 'equal digests'
+
+demo_with 0123456789abcdef 0123456789abcdee
+[ $code = 1 ] && says 'The digests differ'
+result 'digests that differ'
+
+demo_with none none
+[ $code = 1 ] && says 'no answer today' && says 'stet could not answer'
+result 'stet fails'
+
 for script in demo check; do
   try sh "$root/$script" --nonsense
   [ $code = 1 ] && says '--nonsense'
