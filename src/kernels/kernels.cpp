@@ -45,8 +45,11 @@ Kernels make(Isa isa) {
     case Isa::avx512: return kernels_avx512();
     case Isa::scalar: break;
   }
-  return {Isa::scalar,  matvec_ref,   quantize_ref, rmsnorm_ref, swiglu_ref,
-          rope_ref,     store_kv_ref, attend_ref,   join_ref,    sample_ref()};
+  return {Isa::scalar,
+#define KERNEL(folder, name, Fn) name##_ref,
+#include "kernels/kernels.def"
+#undef KERNEL
+          sample_ref()};
 }
 
 }  // namespace

@@ -6,12 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/attend/attend.h"
-#include "kernels/matvec/matvec.h"
-#include "kernels/quantize/quantize.h"
-#include "kernels/rmsnorm/rmsnorm.h"
+#include "kernels/each_contract.h"  // generated: <folder>/<folder>.h of every kernel
 #include "kernels/sample/sample.h"
-#include "kernels/swiglu/swiglu.h"
 
 namespace stet {
 
@@ -19,14 +15,9 @@ enum class Isa : uint8_t { scalar, avx2, avxvnni, avx512 };
 
 struct Kernels {
   Isa isa;
-  MatvecFn matvec;
-  QuantizeFn quantize;
-  RmsnormFn rmsnorm;
-  SwigluFn swiglu;
-  RopeFn rope;
-  StoreKvFn store_kv;
-  AttendFn attend;
-  JoinFn join;
+#define KERNEL(folder, name, Fn) Fn name;
+#include "kernels/kernels.def"
+#undef KERNEL
   SampleKernels sample;
 };
 

@@ -48,6 +48,9 @@ class ListBuilder {
   void attend(std::string name, const AttendShape* shape, const Buffer* q, const Buffer* out);
   void swiglu(std::string name, const Buffer* gate, const Buffer* up, const Buffer* out);
 
+  // A row op that has no function of its own here; its other fields are the caller's to set.
+  Command& row(Op op, std::string name, const Buffer* in, const Buffer* out) { return add(op, std::move(name), in, out); }
+
   CommandList take() { return std::move(list_); }
 
  private:

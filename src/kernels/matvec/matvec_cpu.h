@@ -1,9 +1,11 @@
 // matvec for one instruction set: included once by each file of src/kernels/isa, after the vector vocabulary.
 #pragma once
 
-#include "kernels/matvec/integer_cpu.h"
 #include "kernels/common/segments.h"
+#include "kernels/matvec/cpu_weights.h"
 #include "kernels/matvec/matvec.h"
+
+#include "formats/each_cpu.h"  // generated: <id>/<id>_cpu.h of every format
 
 namespace stet::STET_ISA {
 
@@ -86,19 +88,6 @@ void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out)
   for (int j = 0; j < C * kHalves; ++j) out[j] = tree.root()[j];
 }
 
-struct FloatF32 {
-  static constexpr uint32_t kBytes = 4;
-  static F decode(const uint8_t* p) { return load(reinterpret_cast<const float*>(p)); }
-};
-struct FloatF16 {
-  static constexpr uint32_t kBytes = 2;
-  static F decode(const uint8_t* p) { return load_f16(reinterpret_cast<const uint16_t*>(p)); }
-};
-struct FloatBf16 {
-  static constexpr uint32_t kBytes = 2;
-  static F decode(const uint8_t* p) { return load_bf16(reinterpret_cast<const uint16_t*>(p)); }
-};
-
 template <typename Weights, int C, bool kPrefetch>
 void tile_group(const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
   F sums[C * kHalves];
@@ -142,13 +131,10 @@ void matvec_format(const PackedMatrix& w, uint32_t tile, const Activations& x, f
 
 inline void matvec(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
   switch (w.format) {
-    case Format::f32: return matvec_format<FloatF32>(w, tile, x, out);
-    case Format::f16: return matvec_format<FloatF16>(w, tile, x, out);
-    case Format::bf16: return matvec_format<FloatBf16>(w, tile, x, out);
-    case Format::q4_0: return matvec_format<WeightsQ4<false>>(w, tile, x, out);
-    case Format::q4_1: return matvec_format<WeightsQ4<true>>(w, tile, x, out);
-    case Format::q8_0: return matvec_format<WeightsQ8>(w, tile, x, out);
-    case Format::q6_k: return matvec_format<WeightsQ6K>(w, tile, x, out);
+#define FORMAT(id, name, ggml) \
+  case Format::id: return matvec_format<CpuWeights<Format::id>>(w, tile, x, out);
+#include "formats/formats.def"
+#undef FORMAT
   }
 }
 

@@ -90,9 +90,14 @@ std::string case_name(const testing::TestParamInfo<std::tuple<Format, Fill>>& in
   return std::string(traits(std::get<0>(info.param)).name) + "_" + fills[static_cast<int>(std::get<1>(info.param))];
 }
 
+std::vector<Format> every_format() {
+  std::vector<Format> out;
+  for (const FormatTraits& t : all_formats()) out.push_back(t.format);
+  return out;
+}
+
 INSTANTIATE_TEST_SUITE_P(AllFormats, MatvecTest,
-                         testing::Combine(testing::Values(Format::f32, Format::f16, Format::bf16, Format::q4_0, Format::q4_1,
-                                                          Format::q8_0, Format::q6_k),
+                         testing::Combine(testing::ValuesIn(every_format()),
                                           testing::Values(Fill::normal, Fill::extreme, Fill::tiny, Fill::nonfinite)),
                          case_name);
 

@@ -1,0 +1,11 @@
+// Q4_1 for one instruction set. Included by kernels/matvec/matvec_cpu.h.
+#pragma once
+
+#include "formats/nibble_cpu.h"
+
+namespace stet::STET_ISA {
+
+template <>
+struct CpuWeights<Format::q4_1> : NibbleWeights<true> {};
+
+}  // namespace stet::STET_ISA

@@ -1,0 +1,41 @@
+// What a format's <id>_cpu.h is written with (formats/formats.def): how one instruction set multiplies packed weights. Included only
+// by src/kernels/isa, after the vector vocabulary. The tile layouts are those of each format's *_pack.cpp.
+#pragma once
+
+#include "formats/format.h"
+#include "kernels/common/activations.h"
+
+namespace stet::STET_ISA {
+
+constexpr int kTileVectors = 16 / kLanes;  // vectors that make the 16 rows of a tile
+
+// Each format specialises this. An integer format has
+//   kCodes, kScales    bytes of a block of 16 rows
+//   kAhead             bytes that reading runs ahead of use; 0: the processor's own prefetcher does better (docs/performance.md)
+//   accumulate<C>(codes, scales, record, acc)   adds the block's terms of C activation rows: acc[row * kTileVectors + vector]
+// and a float format
+//   kBytes             of an element
+//   decode(p)          kLanes elements
+template <Format>
+struct CpuWeights;
+
+// The fields of an i8 activation record of C rows, at offsets the compiler knows.
+template <int C>
+struct Record {
+  const uint8_t* p;
+  const int8_t* q(int c) const { return reinterpret_cast<const int8_t*>(p) + c * 32; }
+  F d(int c) const { return set1(field<float>(0)[c]); }
+  F sum(int c) const { return set1(field<float>(1)[c]); }
+  I bias8(int c) const { return iset1(field<int32_t>(2)[c]); }
+  I bias128(int c) const { return iset1(field<int32_t>(3)[c]); }
+  I bias32_low(int c) const { return iset1(field<int32_t>(4)[c]); }
+  I bias32_high(int c) const { return iset1(field<int32_t>(5)[c]); }
+
+ private:
+  template <typename T>
+  const T* field(int i) const {
+    return reinterpret_cast<const T*>(p + C * 32) + i * C;
+  }
+};
+
+}  // namespace stet::STET_ISA
