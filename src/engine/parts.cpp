@@ -13,6 +13,14 @@ constexpr uint32_t kDefaultDepth = 4;
 
 bool has(const TensorSource& source, std::string_view key) { return source.metadata().contains(key); }
 
+// "none" is what writers of models without text put there.
+bool names_vocabulary(const TensorSource& source) {
+  const auto it = source.metadata().find("tokenizer.ggml.model");
+  if (it == source.metadata().end()) return false;
+  const auto* name = std::get_if<std::string>(&it->second.value);
+  return name == nullptr || *name != "none";
+}
+
 std::string_view how_name(Qualification::How how) {
   switch (how) {
     case Qualification::How::no: return "no";
@@ -62,7 +70,7 @@ Engine::Parts::Parts(const Options& o) : options(o) {
 void Engine::Parts::open_model_file() {
   source = open_model(options.model, options.cache_dir);
   desc = describe_model(*source);
-  if (has(*source, "tokenizer.ggml.model")) {
+  if (names_vocabulary(*source)) {
     tokenizer = std::make_unique<Tokenizer>(source->metadata());
     if (tokenizer->size() != desc.vocab)
       fail(Code::kInput, "the file has {} token texts and {} rows of embeddings", tokenizer->size(), desc.vocab);
@@ -137,12 +145,8 @@ void Engine::Parts::make_decoder() {
   info.memory_why = choice.why;
 }
 
-void Engine::Parts::make_draft() {
-  info.draft = options.draft;
-  info.history_accelerated = draft_kind->history_accelerated;
-  if (draft_kind->make == nullptr) return;
-  info.draft_depth = options.draft_depth == 0 ? kDefaultDepth : options.draft_depth;
-  DraftContext context{.argument = draft_argument(options.draft),
+DraftContext Engine::Parts::draft_context(std::string argument) const {
+  return {.argument = std::move(argument),
                        .target = desc,
                        .open = [this](const std::string& name) { return open_model(name, options.cache_dir); },
                        .vocab_hash = [](const TensorSource& s) { return Tokenizer(s.metadata()).vocab_hash(); },
@@ -153,7 +157,14 @@ void Engine::Parts::make_draft() {
                        .kv = kv_format(options.kv),
                        .pack = pack_options(),
                        .arm = arm_options()};
-  draft = draft_kind->make(context);
+}
+
+void Engine::Parts::make_draft() {
+  info.draft = options.draft;
+  info.history_accelerated = draft_kind->history_accelerated;
+  if (draft_kind->make == nullptr) return;
+  info.draft_depth = options.draft_depth == 0 ? kDefaultDepth : options.draft_depth;
+  draft = draft_kind->make(draft_context(draft_argument(options.draft)));
 }
 
 }  // namespace stet

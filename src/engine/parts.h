@@ -30,6 +30,8 @@ struct Engine::Parts {
   std::unique_ptr<Draft> draft;            // null: none
 
   PackOptions pack_options() const;
+  // What drafts are made from; argument: what follows the colon of "model:FILE".
+  DraftContext draft_context(std::string argument) const;
   ArmOptions arm_options() const;
 
  private:

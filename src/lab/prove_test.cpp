@@ -1,0 +1,53 @@
+#include "lab/prove.h"
+
+#include <gtest/gtest.h>
+
+#include "base/fp.h"
+
+namespace stet {
+namespace {
+
+ProveOptions options_for(const Engine& engine, uint32_t tokens) {
+  ProveOptions o;
+  o.prompt = engine.tokenize("prove it, twice over");
+  o.tokens = tokens;
+  return o;
+}
+
+Options engine_options() {
+  Options o;
+  o.model = "synth:tiny-gqa:q4_0";
+  o.pack = "none";
+  o.threads = 2;
+  o.qualify = false;
+  return o;
+}
+
+TEST(Prove, EveryWayOfRunningIsEqual) {
+  Engine engine(engine_options());
+  const ProveReport report = prove(engine.parts(), options_for(engine, 12));
+  EXPECT_TRUE(report.equal()) << report.divergence;
+  EXPECT_GT(report.rows.size(), 60u);
+  for (const ProveRow& row : report.rows) EXPECT_TRUE(row.equal) << row.what;
+}
+
+// A kernel that is wrong in one bit of one output is found, and the command that uses it is named.
+void wrong_matvec(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+  kernels(available_isas().back()).matvec(w, tile, x, out);
+  if (w.rows == 224 && tile == 3) out[5] = float_of_bits(bits_of_float(out[5]) ^ 0x400000u);
+}
+
+TEST(Prove, AWrongKernelIsNamed) {
+  Engine engine(engine_options());
+  ProveOptions options = options_for(engine, 8);
+  Kernels wrong = kernels(available_isas().back());
+  wrong.matvec = wrong_matvec;
+  options.wrong_kernels = &wrong;
+  options.only = "threads=3";
+  const ProveReport report = prove(engine.parts(), options);
+  ASSERT_FALSE(report.equal());
+  EXPECT_NE(report.divergence.find("first in command blk.0.swiglu at position 0"), std::string::npos) << report.divergence;
+}
+
+}  // namespace
+}  // namespace stet
