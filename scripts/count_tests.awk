@@ -4,12 +4,14 @@
 /^\[  PASSED  \] [0-9]+ test/ { cases_passed += $4; has_cases = 1 }
 /^\[  FAILED  \] [0-9]+ test/ { cases_failed += $4; has_cases = 1 }
 /^\[  SKIPPED \] [0-9]+ test/ { cases_skipped += $4; has_cases = 1 }
-/^[0-9]+ passed, [0-9]+ failed$/ { cases_passed += $1; cases_failed += $3; has_cases = 1 }
+/^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$/ {
+  cases_passed += $1; cases_failed += $3; cases_skipped += $5; has_cases = 1
+}
 /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {
   ran = 1
   if (has_cases) {
     # A program that died after its cases had passed has failed all the same.
-    if (!/ Passed /  && !/Skipped/ && cases_failed == 0) cases_failed = 1
+    if (!/ Passed / && !/Skipped/ && cases_failed == 0) cases_failed = 1
     close_program()
   } else if (/ Passed /) passed++
   else if (/\*\*\*Skipped/) skipped++

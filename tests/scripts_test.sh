@@ -169,6 +169,23 @@ demo_with none none
 [ $code = 1 ] && says 'no answer today' && says 'stet could not answer'
 result 'stet fails'
 
+cat >"$work/ctest.log" <<'LOG'
+1: [  PASSED  ] 64 tests.
+1: [  SKIPPED ] 2 tests, listed below:
+ 1/4 Test #1: base .............................   Passed    1.20 sec
+2: [  PASSED  ] 1 test.
+2: [  FAILED  ] 1 test, listed below:
+2: [  FAILED  ] Suite.Name
+ 2/4 Test #2: text .............................***Failed    1.20 sec
+3: 5 passed, 0 failed, 1 skipped
+ 3/4 Test #3: layers ...........................   Passed    0.20 sec
+4: [  PASSED  ] 3 tests.
+ 4/4 Test #4: crash ............................***Exception: SegFault  0.20 sec
+LOG
+try awk -f "$root/scripts/count_tests.awk" "$work/ctest.log"
+says '^73 2 3$'
+result 'tests are counted'
+
 for script in demo check; do
   try sh "$root/$script" --nonsense
   [ $code = 1 ] && says '--nonsense'
