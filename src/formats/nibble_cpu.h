@@ -27,7 +27,7 @@ struct NibbleWeights {
         F& a = acc[c * kTileVectors + h];
         const F dx = x.d(c);
         a = fma(mul(dw, dx), to_float(dot_nibbles(w, x.q(c), kMinimum ? izero() : x.bias8(c))), a);
-        if constexpr (kMinimum) a = fma(mul(mw, dx), x.sum(c), a);
+        if constexpr (kMinimum) a = fma(mw, x.scaled_sum(c), a);
       }
     }
   }

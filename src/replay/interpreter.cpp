@@ -129,10 +129,13 @@ void CpuInterpreter::run_project(const Stage& stage, const StepParams& params, u
   for (const Command* c : stage.commands) tiles += c->matrix.tiles();
   const uint32_t grain = detail::grain(tiles, stage.commands[0]->matrix.tile_bytes(), worker.count());
   worker.for_tiles(tiles, grain, [&](uint32_t t) {
-    if (!x) x = stage_input(stage, params, rows, worker);
     size_t i = 0;
     while (t >= stage.commands[i]->matrix.tiles()) t -= stage.commands[i++]->matrix.tiles();
     const Command& c = *stage.commands[i];
+    if (!x) {
+      detail::request(c.matrix, t);
+      x = stage_input(stage, params, rows, worker);
+    }
     project_tile(c, t, *x, tmp);
     const uint32_t n = std::min(kTileRows, c.matrix.rows - t * kTileRows);
     for (uint32_t r = 0; r < rows; ++r) detail::emit(tmp + r * kTileRows, n, c.accumulate, c.out->row(r) + t * kTileRows);
@@ -146,7 +149,10 @@ void CpuInterpreter::run_gated(const Stage& stage, const StepParams& params, uin
   float* tmp_up = tmp + size_t{rows} * kTileRows;
   const uint32_t grain = detail::grain(gate.matrix.tiles(), gate.matrix.tile_bytes() + up.matrix.tile_bytes(), worker.count());
   worker.for_tiles(gate.matrix.tiles(), grain, [&](uint32_t t) {
-    if (!x) x = stage_input(stage, params, rows, worker);
+    if (!x) {
+      detail::request(gate.matrix, t);
+      x = stage_input(stage, params, rows, worker);
+    }
     project_tile(gate, t, *x, tmp);
     project_tile(up, t, *x, tmp_up);
     kernels_.swiglu(tmp, tmp_up, rows * kTileRows, tmp);

@@ -54,6 +54,12 @@ inline uint32_t grain(uint32_t tiles, uint64_t tile_bytes, unsigned workers) {
   return std::min(by_bytes, by_share);
 }
 
+// Asks for the first weights of a stage before its activations are made: they depend on nothing.
+inline void request(const PackedMatrix& matrix, uint32_t tile) {
+  const uint8_t* p = matrix.tile(tile);
+  for (uint32_t i = 0; i < 8192; i += 64) __builtin_prefetch(p + i);
+}
+
 struct Sizes {
   uint32_t width = 0;
   size_t row_bytes = 64, narrow_activations = 64, shared_activations = 64, q_bytes = 64, parts = 64;

@@ -170,13 +170,16 @@ void attend_chunk(const AttendRun& run, uint32_t chunk, const float* q, AttendPa
   const uint32_t seen = run.position + 1 - chunk * kSlots, n = seen < kSlots ? seen : kSlots;
   alignas(64) float s[kN][kSlots];
   const uint8_t* keys = run.layout.keys(run.layer, chunk, run.kv_head);
+  const uint8_t* values = keys + run.layout.key_bytes();
+  // The values come from memory while the scores are computed.
+  for (size_t i = 0; i < size_t{n} * run.layout.value_stride() * run.layout.element_bytes(); i += 64)
+    _mm_prefetch(reinterpret_cast<const char*>(values) + i, _MM_HINT_T1);
   if constexpr (kFormat == KvFormat::q8) {
     scores_q8<kN>(run, keys, q, n, s);
   } else {
     scores_float<kFormat, kN>(run, keys, q, n, s);
   }
   for (uint32_t i = 0; i < kN; ++i) softmax_chunk(s[i], n, run.scale, parts[i]);
-  const uint8_t* values = keys + run.layout.key_bytes();
   const uint32_t vectors = run.layout.value_stride() / kLanes;
   uint32_t v = 0;
   for (; v + 4 <= vectors; v += 4) weigh_values<kFormat, kN, 4>(run, values, s, n, v, parts);

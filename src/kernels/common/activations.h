@@ -14,7 +14,7 @@ enum class ActKind : uint8_t { f32, i8 };
 // i8:  group g is one record a block of 32, at byte offset 8 * g * (K / 32) * kActRecord; a record of `cols` rows is
 //        int8 q[cols][32]
 //        float d[cols]          the scale dx
-//        float sum[cols]        sum of q, exact
+//        float scaled_sum[cols] dx * sum of q, rounded once
 //        int32 bias8[cols]      -8 * sum     (codes that are 8 above their value)
 //        int32 bias128[cols]    -128 * sum   (codes that are 128 above)
 //        int32 bias32[2][cols]  -32 * sum of the low and of the high 16 elements
@@ -49,8 +49,8 @@ struct ActRecord {
 
   int8_t* q(uint32_t c) const { return reinterpret_cast<int8_t*>(base) + c * 32; }
   float* d() const { return reinterpret_cast<float*>(base + cols * 32); }
-  float* sum() const { return d() + cols; }
-  int32_t* bias8() const { return reinterpret_cast<int32_t*>(sum() + cols); }
+  float* scaled_sum() const { return d() + cols; }
+  int32_t* bias8() const { return reinterpret_cast<int32_t*>(scaled_sum() + cols); }
   int32_t* bias128() const { return bias8() + cols; }
   int32_t* bias32_low() const { return bias128() + cols; }
   int32_t* bias32_high() const { return bias32_low() + cols; }

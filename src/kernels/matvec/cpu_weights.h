@@ -25,7 +25,7 @@ struct Record {
   const uint8_t* p;
   const int8_t* q(int c) const { return reinterpret_cast<const int8_t*>(p) + c * 32; }
   F d(int c) const { return set1(field<float>(0)[c]); }
-  F sum(int c) const { return set1(field<float>(1)[c]); }
+  F scaled_sum(int c) const { return set1(field<float>(1)[c]); }
   I bias8(int c) const { return iset1(field<int32_t>(2)[c]); }
   I bias128(int c) const { return iset1(field<int32_t>(3)[c]); }
   I bias32_low(int c) const { return iset1(field<int32_t>(4)[c]); }

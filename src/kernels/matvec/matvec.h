@@ -2,7 +2,7 @@
 //
 // Integer formats (a8 activations, docs/numerics.md 3.1), per output and segment, blocks of 32 in order:
 //     acc = fma(mul(dw, dx), float(isum), acc)            isum: exact integer dot product of the block
-//     acc = fma(mul(m, dx), float(sum of qx), acc)        formats with a minimum only
+//     acc = fma(m, mul(dx, float(sum of qx)), acc)        formats with a minimum only; the product is made once a row of x
 // Float formats (f32 activations, 3.2), per output and segment: acc = fma(w, x, acc) in k order.
 // Segments are combined by a balanced pairwise tree; an empty segment is +0.
 // Guarantee: exact. Limits: K a multiple of the format's block; integer formats: K % 32 == 0.

@@ -23,7 +23,7 @@ float integer_segment(const PackedMatrix& w, uint32_t tile, uint32_t r, const Ac
     if (!format.has_minimum) continue;
     int32_t sum = 0;
     for (uint32_t i = 0; i < kBlock; ++i) sum += q[i];
-    acc = fma32(term.minimum * dx, static_cast<float>(sum), acc);
+    acc = fma32(term.minimum, dx * static_cast<float>(sum), acc);
   }
   return acc;
 }

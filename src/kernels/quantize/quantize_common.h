@@ -22,7 +22,7 @@ static inline BlockScale block_scale(uint32_t max_bits) {
 static inline void finish_record(const ActRecord& record, uint32_t c, float d, int32_t sum_low, int32_t sum_high) {
   const int32_t sum = sum_low + sum_high;
   record.d()[c] = d;
-  record.sum()[c] = static_cast<float>(sum);
+  record.scaled_sum()[c] = d * static_cast<float>(sum);
   record.bias8()[c] = -8 * sum;
   record.bias128()[c] = -128 * sum;
   record.bias32_low()[c] = -32 * sum_low;
