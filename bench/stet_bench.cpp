@@ -1,0 +1,208 @@
+// stet-bench: whole passes of the engine, for the figures of docs/performance.md.
+//
+//   stet-bench MODEL --context 100 --prompt 128          one JSON object: decode and prefill rates (bench/compare_llama_cpp.py)
+//   stet-bench MODEL --widths                            the cost of a pass of every width 1..16, relative to width 1
+//   stet-bench MODEL --stages [--width N]                time and bytes of each kind of stage of one pass
+//   stet-bench --bandwidth                               what plain reads of memory reach
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "device/topology.h"
+#include "engine/parts.h"
+#include "weights/summary.h"
+
+namespace stet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v.size() % 2 == 1 ? v[v.size() / 2] : (v[v.size() / 2 - 1] + v[v.size() / 2]) / 2;
+}
+
+std::vector<int32_t> bench_tokens(const ModelDesc& desc, uint32_t n) {
+  std::vector<int32_t> tokens(n);
+  for (uint32_t i = 0; i < n; ++i) tokens[i] = static_cast<int32_t>((uint64_t{i} * 7919 + 13) % desc.vocab);
+  return tokens;
+}
+
+// A pass of `width` tokens with all their logits, behind `context` tokens: seconds of each of `repeats` runs.
+std::vector<double> time_passes(Decoder& decoder, uint32_t context, uint32_t width, uint32_t repeats) {
+  std::vector<double> times;
+  for (uint32_t i = 0; i < repeats; ++i) {
+    std::vector<int32_t> tokens = bench_tokens(decoder.desc(), width);
+    for (int32_t& t : tokens) t = static_cast<int32_t>((static_cast<uint32_t>(t) + i * 31) % decoder.desc().vocab);
+    const auto start = Clock::now();
+    decoder.forward(tokens, context, width);
+    times.push_back(seconds_since(start));
+  }
+  return times;
+}
+
+void fill_context(Decoder& decoder, uint32_t context) {
+  if (context > 0) decoder.forward(bench_tokens(decoder.desc(), context), 0, 1);
+}
+
+uint64_t read_range(const uint64_t* p, size_t words) {
+  uint64_t a = 0, b = 0, c = 0, d = 0;
+  for (size_t i = 0; i + 32 <= words; i += 32)
+    for (size_t j = 0; j < 32; j += 4) a ^= p[i + j], b ^= p[i + j + 1], c ^= p[i + j + 2], d ^= p[i + j + 3];
+  return a ^ b ^ c ^ d;
+}
+
+// GB/s of plain sequential reads of memory that is far larger than the caches, one part a thread: the median of nine.
+double read_bandwidth(unsigned threads) {
+  constexpr size_t kBytes = size_t{1} << 30;
+  static AlignedBuffer buffer(kBytes);
+  uint64_t* words = reinterpret_cast<uint64_t*>(buffer.data());
+  for (size_t i = 0; i < kBytes / 8; i += 512) words[i] = i;
+  std::vector<double> rates;
+  volatile uint64_t sink = 0;
+  for (int run = 0; run < 9; ++run) {
+    const auto start = Clock::now();
+    std::vector<std::thread> workers;
+    std::vector<uint64_t> sums(threads);
+    for (unsigned t = 0; t < threads; ++t)
+      workers.emplace_back([&, t] { sums[t] = read_range(words + kBytes / 8 / threads * t, kBytes / 8 / threads); });
+    for (std::thread& w : workers) w.join();
+    for (uint64_t s : sums) sink = sink ^ s;
+    rates.push_back(static_cast<double>(kBytes) / seconds_since(start) / 1e9);
+  }
+  return median(rates);
+}
+
+struct BenchFlags {
+  Options options;
+  uint32_t context = 100, prompt = 128, width = 1, repeats = 40;
+  bool widths = false, stages = false, bandwidth = false;
+};
+
+nlohmann::json identity(const EngineInfo& info) {
+  return {{"model", info.model_name}, {"synthetic", info.synthetic}, {"isa", info.isa}, {"threads", info.threads}, {"kv", info.kv}};
+}
+
+void print_rates(Engine::Parts& p, const BenchFlags& f) {
+  nlohmann::json out = identity(p.info);
+  const std::vector<int32_t> prompt = bench_tokens(p.desc, std::max(f.prompt, 1u));
+  std::vector<double> prefill, decode;
+  p.decoder->forward(std::span(prompt).first(1), 0, 1);
+  for (int i = 0; f.prompt > 0 && i < 5; ++i) {
+    const auto start = Clock::now();
+    p.decoder->forward(prompt, 0, 1);
+    prefill.push_back(seconds_since(start));
+  }
+  fill_context(*p.decoder, f.context);
+  decode = time_passes(*p.decoder, f.context, 1, f.repeats);
+  out["decode_tokens_per_second"] = 1.0 / median(decode);
+  out["prefill_tokens_per_second"] = f.prompt > 0 ? nlohmann::json(f.prompt / median(prefill)) : nlohmann::json(nullptr);
+  out["context"] = f.context;
+  out["prompt"] = f.prompt;
+  out["weight_gbps"] = static_cast<double>(p.pack->bytes()) / median(decode) / 1e9;
+  fmt::print("{}\n", out.dump());
+}
+
+// Widths interleaved, so that a drift of the machine meets all of them.
+void print_widths(Engine::Parts& p, const BenchFlags& f) {
+  fill_context(*p.decoder, f.context);
+  std::map<uint32_t, std::vector<double>> ratios, times;
+  for (uint32_t i = 0; i < f.repeats; ++i) {
+    const double one = time_passes(*p.decoder, f.context, 1, 1)[0];
+    for (uint32_t width = 1; width <= kNarrowRows; ++width) {
+      const double t = time_passes(*p.decoder, f.context, width, 1)[0];
+      times[width].push_back(t);
+      ratios[width].push_back(t / one);
+    }
+  }
+  nlohmann::json out = identity(p.info);
+  out["context"] = f.context;
+  for (auto& [width, r] : ratios) {
+    out["pass_ms"].push_back(median(times[width]) * 1e3);
+    out["relative"].push_back(median(r));
+  }
+  fmt::print("{}\n", out.dump());
+}
+
+std::string stage_name(const Stage& stage) {
+  std::string name = stage.kind == Stage::Kind::prepare ? "prepare " : "";
+  for (const Command* c : stage.commands) name += (name.empty() || name.back() == ' ' ? "" : "+") + c->name.substr(c->name.rfind('.') + 1);
+  return name;
+}
+
+void print_stages(Engine::Parts& p, const BenchFlags& f) {
+  fill_context(*p.decoder, f.context);
+  p.decoder->set_mode(ReplayMode::recorded);
+  std::map<std::string, std::vector<double>> times;
+  std::map<std::string, uint64_t> bytes;
+  std::map<std::string, double> now;
+  Clock::time_point last;
+  p.decoder->set_observer([&](const Stage& stage, const StepParams&, uint32_t) {
+    const std::string name = stage_name(stage);
+    now[name] += seconds_since(last);
+    if (stage.kind != Stage::Kind::prepare)
+      for (const Command* c : stage.commands) bytes[name] += c->weight_bytes();
+    last = Clock::now();
+  });
+  for (uint32_t i = 0; i < f.repeats; ++i) {
+    now.clear();
+    bytes.clear();
+    const auto start = last = Clock::now();
+    p.decoder->forward(bench_tokens(p.desc, f.width), f.context, std::min(f.width, kNarrowRows));
+    now["total"] = seconds_since(start);
+    for (const auto& [name, t] : now) times[name].push_back(t);
+  }
+  for (const auto& [name, t] : times)
+    fmt::print("{:32} {:9.1f} us {:7.1f} GB/s\n", name, median(t) * 1e6, static_cast<double>(bytes[name]) / median(t) / 1e9);
+}
+
+int run(const BenchFlags& f) {
+  if (f.bandwidth) {
+    for (unsigned t = 1; t <= thread_budget().threads; ++t) fmt::print("{} threads: {:.1f} GB/s read\n", t, read_bandwidth(t));
+    return 0;
+  }
+  Options options = f.options;
+  options.context = f.context + std::max(f.prompt, 2 * kWideRows) + 1;
+  Engine engine(options);
+  if (f.widths) {
+    print_widths(engine.parts(), f);
+  } else if (f.stages) {
+    print_stages(engine.parts(), f);
+  } else {
+    print_rates(engine.parts(), f);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace stet
+
+int main(int argc, char** argv) {
+  stet::BenchFlags f;
+  CLI::App app("Times whole passes of the engine.");
+  app.add_option("model", f.options.model, "a GGUF file or a synthetic model");
+  app.add_option("--threads", f.options.threads);
+  app.add_option("--isa", f.options.isa);
+  app.add_option("--kv", f.options.kv);
+  app.add_option("--pack", f.options.pack);
+  app.add_option("--context", f.context, "tokens before the timed pass");
+  app.add_option("--prompt", f.prompt, "tokens of the timed prompt; 0: none");
+  app.add_option("--width", f.width)->check(CLI::Range(1u, stet::kWideRows));
+  app.add_option("--repeats", f.repeats)->check(CLI::Range(1u, 100000u));
+  app.add_flag("--widths", f.widths);
+  app.add_flag("--stages", f.stages);
+  app.add_flag("--bandwidth", f.bandwidth);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return stet::run(f);
+  } catch (const stet::Error& error) {
+    fmt::print(stderr, "stet-bench: error: {}\n", error.what());
+    return 1;
+  }
+}
