@@ -225,7 +225,7 @@ GgufTensor read_tensor(GgufCursor& in) {
   tensor.ggml_type = in.number<uint32_t>("a tensor type");
   tensor.format = format_from_ggml(tensor.ggml_type);
   tensor.offset = in.number<uint64_t>("a tensor offset");
-  if (const GgmlType* type = find_ggml_type(tensor.ggml_type)) {
+  if (const std::optional<GgmlType> type = find_ggml_type(tensor.ggml_type)) {
     uint64_t elements = 1;
     for (const uint64_t n : tensor.shape) elements *= n;
     if (tensor.shape[0] % type->block_elements != 0)

@@ -22,15 +22,19 @@ constexpr GgmlType kTypes[] = {
 
 }  // namespace
 
-const GgmlType* find_ggml_type(uint32_t number) {
+std::optional<GgmlType> find_ggml_type(uint32_t number) {
+  if (const std::optional<Format> format = format_from_ggml(number)) {
+    const FormatTraits& t = traits(*format);
+    return GgmlType{number, t.name, t.block_elements, t.block_bytes};
+  }
   for (const GgmlType& t : kTypes)
-    if (t.number == number) return &t;
-  return nullptr;
+    if (t.number == number) return t;
+  return std::nullopt;
 }
 
 std::string ggml_type_name(uint32_t number) {
-  const GgmlType* type = find_ggml_type(number);
-  return type != nullptr ? type->name : fmt::format("type {}", number);
+  const std::optional<GgmlType> type = find_ggml_type(number);
+  return type ? std::string(type->name) : fmt::format("type {}", number);
 }
 
 std::string supported_formats() {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace stet {
 
@@ -26,13 +28,13 @@ enum class GgufType : uint32_t {
 // What is known of a tensor type, whether stet runs it or not (formats/formats.def says which it runs).
 struct GgmlType {
   uint32_t number;
-  const char* name;
+  std::string_view name;
   uint32_t block_elements;
   uint32_t block_bytes;
 };
 
-// nullptr for a number that no published GGUF uses.
-const GgmlType* find_ggml_type(uint32_t number);
+// Nothing for a number that no published GGUF and no format of stet uses.
+std::optional<GgmlType> find_ggml_type(uint32_t number);
 
 // "Q4_K", or "type 77" for an unknown number.
 std::string ggml_type_name(uint32_t number);
