@@ -1,0 +1,9 @@
+#include "replay/row_ops.h"
+
+namespace stet {
+
+void row_scale(const Kernels& kernels, const Command& c, const StepParams&, uint32_t row) {
+  kernels.scale(c.in->row(row), c.weight, c.in->width, c.out->row(row));
+}
+
+}  // namespace stet
