@@ -1,5 +1,7 @@
 #include "replay/verdict.h"
 
+#include <sys/stat.h>
+
 #include <charconv>
 #include <span>
 
@@ -45,6 +47,20 @@ void VerdictStore::keep(const std::string& key, uint64_t compared_rows) const {
   const std::string text = encode(key, compared_rows);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
+}
+
+VerdictStore::Cleared VerdictStore::clear(const std::string& cache_dir) {
+  Cleared cleared;
+  struct stat status = {};
+  if (::lstat((cache_dir + "/verdicts").c_str(), &status) != 0) return cleared;
+  const VerdictStore store(cache_dir);
+  for (const CacheEntry& entry : store.folder_.list()) {
+    if (entry.name.size() != 64 || entry.name.find_first_not_of("0123456789abcdef") != std::string::npos) continue;
+    store.folder_.remove(entry.name);
+    ++cleared.files;
+    cleared.bytes += entry.bytes;
+  }
+  return cleared;
 }
 
 }  // namespace stet

@@ -71,7 +71,13 @@ const Decoder::Recorded& Decoder::body(uint32_t rows) const { return bodies_[std
 const Decoder::Recorded& Decoder::head(uint32_t rows) const { return heads_[rows - 1]; }
 
 void Decoder::run(const Recorded& list, const StepParams& params) {
-  interpreter_->run(options_.mode == ReplayMode::eager ? list.eager : list.fused, params, options_.mode, observer_);
+  try {
+    interpreter_->run(options_.mode == ReplayMode::eager ? list.eager : list.fused, params, options_.mode, observer_);
+  } catch (const Error& e) {
+    // A check inside a kernel failed: what the buffers hold is unknown. (The pool has come to rest before it throws.)
+    if (e.code() == Code::kInternal) life_.retire([] {});
+    throw;
+  }
 }
 
 void Decoder::check_fits(size_t tokens, uint32_t position) const {

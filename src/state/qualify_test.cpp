@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/fp.h"
 #include "kernels/attend/kv_element.h"
+#include "replay/verdict.h"
 #include "state/decoder.h"
 #include "state/test_model.h"
 
@@ -159,6 +160,27 @@ TEST(Qualify, NothingRunsBeforeArming) {
   EXPECT_THROW(decoder.arm({}), Error);
 }
 
+bool broken = false;
+void breaking_matvec(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+  STET_CHECK(!broken);
+  best().matvec(w, tile, x, out);
+}
+
+TEST(Qualify, AFailedCheckInsideAListEndsItsLife) {
+  const test::TestModel m("synth:tiny:q4_0");
+  Kernels k = best();
+  k.matvec = breaking_matvec;
+  WorkerPool pool(test::pool_options(2));
+  Decoder decoder(m.desc, *m.pack, k, pool, kOptions);
+  const std::vector<int32_t> tokens = {1, 2};
+  EXPECT_NO_THROW(decoder.forward(tokens, 0, 1));
+  broken = true;
+  EXPECT_THROW(decoder.forward(tokens, 2, 1), Error);
+  broken = false;
+  EXPECT_EQ(decoder.life(), LifeState::cold);
+  EXPECT_THROW(decoder.forward(tokens, 2, 1), Error);
+}
+
 // Warming and comparing leave nothing that a later step can see, also in contexts shorter than the sample.
 TEST(Qualify, ArmingIsInvisible) {
   const test::TestModel m("synth:tiny-gqa:q4_0");
@@ -226,6 +248,17 @@ TEST_F(VerdictTest, ADamagedOneIsNone) {
     EXPECT_EQ(arm(m), How::now) << damage;
     EXPECT_EQ(arm(m), How::cached);
   }
+}
+
+TEST_F(VerdictTest, ClearingForgetsThemAndNothingElse) {
+  EXPECT_EQ(VerdictStore::clear(folder_).files, 0u);
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+  const test::TestModel m("synth:tiny:q4_0");
+  EXPECT_EQ(arm(m), How::now);
+  std::fclose(std::fopen((folder_ + "/verdicts/notes").c_str(), "w"));
+  EXPECT_EQ(VerdictStore::clear(folder_).files, 1u);
+  EXPECT_EQ(files(), std::vector<std::string>{folder_ + "/verdicts/notes"});
+  EXPECT_EQ(arm(m), How::now);
 }
 
 TEST_F(VerdictTest, OneThatOthersCanWriteIsRefused) {
