@@ -1,0 +1,48 @@
+#include "cli/interrupt.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "cli/exit_code.h"
+
+namespace stet {
+namespace {
+
+std::atomic<unsigned> count{0};
+std::atomic<unsigned> limit_now{2};
+static_assert(std::atomic<unsigned>::is_always_lock_free);  // a signal handler may use it
+
+void on_interrupt(int) {
+  if (count.fetch_add(1) + 1 >= limit_now.load()) ::_exit(kExitInterrupted);
+}
+
+// Does nothing but end a waiting read(): the line editor then looks at the terminal anew.
+void on_wake(int) {}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(signal, &action, nullptr);  // without SA_RESTART: read() returns
+}
+
+}  // namespace
+
+void prepare_process() {
+  // Open for reading only: reading ends at once, and writing still fails as it does on a closed stream.
+  for (const int fd : {0, 1, 2})
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY);
+  handle(SIGINT, on_interrupt);
+  handle(SIGWINCH, on_wake);
+  handle(SIGCONT, on_wake);
+  handle(SIGPIPE, SIG_IGN);
+}
+
+unsigned interrupts() { return count.load(); }
+void reset_interrupts() { count.store(0); }
+void set_interrupt_limit(unsigned limit) { limit_now.store(limit); }
+
+}  // namespace stet

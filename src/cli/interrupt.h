@@ -1,0 +1,18 @@
+// Ctrl-C: SIGINT is counted, and whoever runs long looks at the count between two steps.
+#pragma once
+
+namespace stet {
+
+// Sets the process up: SIGINT is counted, a reader that closes its pipe is an error of write() and no signal, and a
+// standard stream that is closed is opened on something harmless, so that no file takes its number.
+void prepare_process();
+
+// Interrupts since the last reset.
+unsigned interrupts();
+void reset_interrupts();
+
+// The process ends at once, with exit code 130, at this many interrupts without a reset: when nothing looked at the
+// count. 2 at first.
+void set_interrupt_limit(unsigned limit);
+
+}  // namespace stet

@@ -1,0 +1,76 @@
+#include "cli/model_flags.h"
+
+#include "base/error.h"
+
+namespace stet {
+namespace {
+
+constexpr uint32_t kMostThreads = 1024, kMostContext = 1u << 30, kMostDepth = 15;
+
+}  // namespace
+
+void ModelFlags::declare_model(Flags& flags) {
+  flags.section("Model");
+  flags.text("-m,--model", "MODEL", &options.model, "a GGUF file, smollm2-135m, or synth:GEOMETRY:FORMAT");
+  flags.toggle("--float", &options.float_path,
+               "the float reference path: dequantised weights, f32 activations; slower, and other numbers");
+  flags.choice("--kv", &options.kv, {"f16", "f32", "q8"}, "format of the KV cache (f16)");
+}
+
+void ModelFlags::declare_context(Flags& flags) {
+  flags.count("--ctx", &options.context, 1, kMostContext,
+              "context in tokens (what fits into 80 % of memory, at most the trained length)");
+}
+
+void ModelFlags::declare_machine(Flags& flags) {
+  flags.section("Machine (none of these changes the output)");
+  flags.count("--threads", &options.threads, 1, kMostThreads, "threads (from affinity, CPU quota and physical cores)");
+  flags.toggle("--pin", &options.pin, "bind each thread to a processor");
+  flags.choice("--isa", &options.isa, {"auto", "scalar", "avx2", "avxvnni", "avx512"},
+               "instruction set (auto: the last that the processor has)");
+  flags.choice("--pack", &options.pack, {"cache", "none"}, "packed weights: in the cache directory, or in memory only");
+  flags.choice("--replay", &options.replay, {"eager", "recorded", "replayed"}, "how command lists run (replayed)");
+}
+
+void ModelFlags::declare_draft(Flags& flags) {
+  flags.section("Speculation (changes the speed, never the output)");
+  flags.text("--draft", "none|ngram|model:FILE", &options.draft,
+             "who proposes tokens: nobody, the text so far, or a smaller model with the same vocabulary (none)");
+  flags.count("--draft-depth", &options.draft_depth, 1, kMostDepth, "proposals a step (the draft's own)");
+}
+
+void ModelFlags::check() const {
+  if (options.model.empty())
+    fail(Code::kUsage, "no model given: name one with -m: a GGUF file, smollm2-135m, or synth:GEOMETRY:FORMAT");
+  if (options.draft_depth != 0 && options.draft == "none")
+    fail(Code::kUsage, "--draft-depth is {} without a draft: add --draft ngram or --draft model:FILE",
+         options.draft_depth);
+}
+
+std::unique_ptr<Engine> ModelFlags::load() const {
+  check();
+  LoadProgress progress(quiet);
+  Options with_progress = options;
+  with_progress.progress = [&](std::string_view phase, uint64_t done, uint64_t total) { progress(phase, done, total); };
+  auto engine = std::make_unique<Engine>(with_progress);
+  progress.clear();
+  if (!quiet) say(load_line(engine->info()));
+  return engine;
+}
+
+std::string shown_bytes(uint64_t bytes) {
+  constexpr double kMib = 1 << 20, kGib = 1 << 30;
+  const double n = static_cast<double>(bytes);
+  return n >= kGib ? fmt::format("{:.2f} GiB", n / kGib) : fmt::format("{:.1f} MiB", n / kMib);
+}
+
+std::string load_line(const EngineInfo& info) {
+  std::string line = fmt::format("{}{}: {} of weights ({}, {}); context {} tokens, {} of {} when full ({}); {}, {}",
+                                 info.model_name, info.synthetic ? " (synthetic)" : "", shown_bytes(info.weight_bytes),
+                                 info.architecture, info.activations, info.context, shown_bytes(info.kv_bytes), info.kv,
+                                 info.memory_why, info.threads_why, info.isa);
+  if (info.draft != "none") line += fmt::format("; draft {}, depth {}", info.draft, info.draft_depth);
+  return line;
+}
+
+}  // namespace stet
