@@ -90,6 +90,20 @@ TEST(Kernels, SwigluAndRopeEqualTheReference) {
   }
 }
 
+// Lengths that are no multiple of a vector: nothing is written beyond the end.
+TEST(Kernels, SwigluKeepsToItsLength) {
+  const auto gate = test::make_values(64, Fill::normal, 3), up = test::make_values(64, Fill::normal, 4);
+  for (uint32_t n = 1; n <= 40; ++n) {
+    auto want = test::poisoned(64);
+    swiglu_ref(gate.data(), up.data(), n, want.data());
+    for (Isa isa : available_isas()) {
+      auto got = test::poisoned(64);
+      kernels(isa).swiglu(gate.data(), up.data(), n, got.data());
+      ASSERT_EQ(test::first_difference(got.data(), want.data(), 64), 64u) << isa_name(isa) << " n=" << n;
+    }
+  }
+}
+
 // exp: two roundings of the reduction, eight of the polynomial: below 2 ulp everywhere, and right at the ends.
 TEST(Kernels, ExpIsAccurate) {
   double worst = 0;

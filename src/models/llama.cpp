@@ -96,8 +96,8 @@ void read_attention(ConfigReader& config, ModelDesc& d) {
   d.head_dim = config.u32_or("attention.key_length", 1, 4096, d.hidden / d.heads);
   if (config.u32_or("attention.value_length", 1, 4096, d.head_dim) != d.head_dim)
     fail(Code::kUnsupported, "keys of {} elements and values of another length are not supported", d.head_dim);
-  if (d.head_dim % 8 != 0 || d.head_dim > kMaxHeadDim)
-    fail(Code::kUnsupported, "attention heads of {} elements are not supported: a multiple of 8 up to {} is needed", d.head_dim,
+  if (d.head_dim % 2 != 0 || d.head_dim > kMaxHeadDim)
+    fail(Code::kUnsupported, "attention heads of {} elements are not supported: an even number up to {} is needed", d.head_dim,
          kMaxHeadDim);
   d.norm_eps = static_cast<float>(config.number("attention.layer_norm_rms_epsilon", 0, 1));
   d.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(d.head_dim)));

@@ -6,11 +6,12 @@
 namespace stet {
 namespace {
 
-using CommandKey = std::tuple<Op, Format, uint32_t, uint32_t, uint32_t, uint32_t, bool>;
+// Buffers, not only widths: where two projections have one shape, their places in a layer still differ.
+using CommandKey = std::tuple<Op, Format, uint32_t, uint32_t, const Buffer*, const Buffer*, bool>;
 using StageKey = std::tuple<Stage::Kind, Stage::Source, bool, std::vector<CommandKey>>;
 
 CommandKey key_of(const Command& c) {
-  return {c.op, c.matrix.format, c.matrix.rows, c.matrix.cols, c.in == nullptr ? 0 : c.in->width, c.out->width, c.accumulate};
+  return {c.op, c.matrix.format, c.matrix.rows, c.matrix.cols, c.in, c.out, c.accumulate};
 }
 
 StageKey key_of(const Stage& stage) {

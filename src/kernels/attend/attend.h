@@ -12,7 +12,7 @@
 //   rounded. Chunks join in a binary tree over the chunk index: aligned runs of 2^i chunks first, then the runs that are left from
 //   the last to the first. The output is o_d / l.
 // A slot beyond the position is skipped, whatever it holds. Guarantee: exact.
-// Limits: head_dim % 8 == 0 and <= kMaxHeadDim; q8: head_dim % 32 == 0; heads % kv_heads == 0.
+// Limits: head_dim <= kMaxHeadDim; q8: head_dim % 32 == 0; heads % kv_heads == 0.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,8 @@ static inline F load_kv(const uint8_t* base, size_t element) {
 constexpr uint32_t kQueries = kLanes == 16 ? 4 : 2;
 
 // s[q][128]: unscaled dot products of kN queries and the first n slots (rounded up to 16) of a chunk.
-template <KvFormat kFormat, uint32_t kN>
+// kTail: head_dim is no multiple of 8.
+template <KvFormat kFormat, uint32_t kN, bool kTail>
 void scores_float(const AttendRun& run, const uint8_t* keys, const float* q, uint32_t n, float (*s)[kSlots]) {
   const uint32_t dim = run.layout.head_dim;
   for (uint32_t slot = 0; slot < n; slot += kLanes) {
@@ -64,6 +65,7 @@ void scores_float(const AttendRun& run, const uint8_t* keys, const float* q, uin
       for (uint32_t d = part * 4; d < dim; d += 8)
         STET_UNROLL
         for (uint32_t i = 0; i < 4; ++i) {
+          if (kTail && d + i >= dim) continue;
           const F k = load_kv<kFormat>(keys, base + size_t{d + i} * kSlotGroup);
           STET_UNROLL
           for (uint32_t j = 0; j < kN; ++j) acc[j][i] = fma(set1(q[j * dim + d + i]), k, acc[j][i]);
@@ -177,7 +179,11 @@ void attend_chunk(const AttendRun& run, uint32_t chunk, const float* q, AttendPa
   if constexpr (kFormat == KvFormat::q8) {
     scores_q8<kN>(run, keys, q, n, s);
   } else {
-    scores_float<kFormat, kN>(run, keys, q, n, s);
+    if (run.layout.head_dim % 8 == 0) {
+      scores_float<kFormat, kN, false>(run, keys, q, n, s);
+    } else {
+      scores_float<kFormat, kN, true>(run, keys, q, n, s);
+    }
   }
   for (uint32_t i = 0; i < kN; ++i) softmax_chunk(s[i], n, run.scale, parts[i]);
   const uint32_t vectors = run.layout.value_stride() / kLanes;

@@ -57,7 +57,7 @@ std::vector<float> run_attend(const Kernels& k, Cache& c, uint32_t queries, uint
 class AttendTest : public testing::TestWithParam<KvFormat> {};
 
 TEST_P(AttendTest, EqualsTheReference) {
-  for (uint32_t dim : {32u, 64u, 128u, 96u, 40u, 256u}) {
+  for (uint32_t dim : {32u, 64u, 128u, 96u, 40u, 256u, 10u, 20u, 6u}) {
     if (GetParam() == KvFormat::q8 && dim % 32 != 0) continue;
     for (Fill fill : {Fill::normal, Fill::tiny, Fill::nonfinite}) {
       Cache want_cache = make_cache(kernels(Isa::scalar), GetParam(), 2, dim, 300, fill);

@@ -23,7 +23,7 @@ enum class KvFormat : uint8_t { f32, f16, q8 };
 struct KvLayout {
   KvFormat format = KvFormat::f16;
   uint32_t heads = 0;     // KV heads
-  uint32_t head_dim = 0;  // a multiple of 8; of 32 for q8
+  uint32_t head_dim = 0;  // for q8 a multiple of 32
   size_t chunk_stride = 0;  // bytes from one chunk to the next: chunk_bytes() of all layers where they grow together
 
   uint32_t element_bytes() const { return format == KvFormat::f32 ? 4 : format == KvFormat::f16 ? 2 : 1; }

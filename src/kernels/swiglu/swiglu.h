@@ -5,7 +5,7 @@
 
 namespace stet {
 
-// n floats each, n a multiple of 16.
+// n floats each; y may be gate.
 using SwigluFn = void (*)(const float* gate, const float* up, uint32_t n, float* y);
 
 void swiglu_ref(const float* gate, const float* up, uint32_t n, float* y);
