@@ -7,8 +7,9 @@
 namespace stet::test {
 
 struct TestModel {
-  explicit TestModel(std::string_view name, bool dequantize = false)
-      : source(SynthSource::create(name)), desc(describe_model(*source)) {
+  explicit TestModel(std::string_view name, bool dequantize = false) : TestModel(SynthSource::create(name), dequantize) {}
+  explicit TestModel(std::unique_ptr<TensorSource> from, bool dequantize = false)
+      : source(std::move(from)), desc(describe_model(*source)) {
     PackOptions options;
     options.dequantize = dequantize;
     pack = PackedModel::load(*source, options);
@@ -23,6 +24,9 @@ inline WorkerPool::Options pool_options(unsigned threads) {
   options.threads = threads;
   return options;
 }
+
+// For decoders whose kernels are compared in other ways, or are wrong on purpose.
+inline ArmOptions unqualified() { return {Qualify::skip, "", nullptr}; }
 
 inline std::vector<int32_t> test_tokens(const ModelDesc& desc, uint32_t n, uint32_t seed = 1) {
   std::vector<int32_t> tokens(n);
