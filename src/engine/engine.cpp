@@ -33,12 +33,14 @@ class TextStream {
  private:
   bool show(const std::string& text) {
     out_ += text;
-    return text.empty() || !sink_ || sink_(text);
+    if (wanted_ && sink_ && !text.empty()) wanted_ = sink_(text);
+    return wanted_;
   }
   std::optional<Detokenizer> detokenizer_;
   StopStrings stops_;
   std::string& out_;
   const std::function<bool(std::string_view)>& sink_;
+  bool wanted_ = true;  // false: the reader is not called again
 };
 
 struct Cancelled {};
