@@ -1,5 +1,6 @@
 #include "lab/prove.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "lab/cover.h"
@@ -44,7 +45,7 @@ Factors make_factors(const Engine::Parts& engine, const ProveRunner& runner) {
   return f;
 }
 
-// The base point, then each factor alone, then all pairs; greedy and sampled base points first.
+// The base points, greedy and sampled, then each factor alone.
 std::vector<ProveSetting> make_settings(const Factors& f) {
   const std::vector<uint32_t> levels = f.levels();
   std::vector<ProveSetting> out;
@@ -66,20 +67,28 @@ std::vector<ProveSetting> make_settings(const Factors& f) {
     s.depth = depth;
     out.push_back(s);
   }
-  for (const auto& row : cover_pairs(levels)) out.push_back(f.setting(row));
+  return out;
+}
+
+// Every pair of levels together, on fewer tokens.
+std::vector<ProveSetting> make_pairs(const Factors& f) {
+  std::vector<ProveSetting> out;
+  for (const auto& row : cover_pairs(f.levels())) out.push_back(f.setting(row));
   return out;
 }
 
 class Proof {
  public:
   Proof(Engine::Parts& engine, const ProveOptions& options)
-      : options_(options), runner_(engine, options), factors_(make_factors(engine, runner_)), settings_(make_settings(factors_)) {
-    total_ = settings_.size() + kNarrowRows + 2;
+      : options_(options), runner_(engine, options), factors_(make_factors(engine, runner_)), settings_(make_settings(factors_)), pairs_(make_pairs(factors_)) {
+    total_ = settings_.size() + pairs_.size() + kNarrowRows + 2;
   }
 
   ProveReport run() {
     for (const ProveSetting& s : settings_)
-      if (!run_setting(s)) return report_;
+      if (!run_setting(s, options_.tokens)) return report_;
+    for (const ProveSetting& s : pairs_)
+      if (!run_setting(s, std::min(options_.tokens, kPairTokens))) return report_;
     for (uint32_t width = 1; width <= kNarrowRows; ++width)
       if (!run_width(width)) return report_;
     run_scalar();
@@ -101,19 +110,20 @@ class Proof {
     return all;
   }
 
-  bool run_setting(const ProveSetting& s) {
+  bool run_setting(const ProveSetting& s, uint32_t tokens) {
     const bool is_base = base_[s.sampled].tokens.empty();
     if (!is_base && s.text().find(options_.only) == std::string::npos) return true;
     const Clock::time_point start = Clock::now();
-    const ProveTimeline t = runner_.run(s, options_.tokens);
+    const ProveTimeline t = runner_.run(s, tokens);
     if (is_base) {
       base_[s.sampled] = t;
       base_setting_[s.sampled] = s;
       runner_.set_answer(s.sampled, t.tokens);
     }
     const ProveTimeline& want = base_[s.sampled];
-    const bool equal = t.tokens == want.tokens && t.logits == want.logits;
-    add({s.text(), t.digest(options_.tokens), options_.tokens, equal, since(start)});
+    const bool equal = std::equal(t.tokens.begin(), t.tokens.end(), want.tokens.begin()) &&
+                       std::equal(t.logits.begin(), t.logits.end(), want.logits.begin());
+    add({s.text(), t.digest(tokens), tokens, equal, since(start)});
     if (!equal) explain(s, t, want);
     return equal;
   }
@@ -179,12 +189,14 @@ class Proof {
                                      command.empty() ? "no single command" : command);
   }
 
-  static constexpr size_t kScalarTokens = 8;
+  // A row's digest covers as many tokens as it ran.
+  static constexpr size_t kScalarTokens = 4;
+  static constexpr uint32_t kPairTokens = 24;
 
   const ProveOptions& options_;
   ProveRunner runner_;
   Factors factors_;
-  std::vector<ProveSetting> settings_;
+  std::vector<ProveSetting> settings_, pairs_;
   size_t total_ = 0;
   ProveTimeline base_[2], forced_;
   ProveSetting base_setting_[2];
