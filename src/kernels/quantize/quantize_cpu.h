@@ -30,7 +30,10 @@ static inline void quantize(const float* x, uint32_t row, const Activations& out
         sums[i * 2 / kVectors] = iadd(sums[i * 2 / kVectors], code);
       }
     }
-    finish_record(record, row % kGroup, scale.d, sum_lanes(sums[0]), sum_lanes(sums[1]));
+    // Both sums are below 2^12 in size: one reduction adds them, in the two halves of a lane.
+    const int32_t both = sum_lanes(iadd(sums[0], shl<16>(sums[1])));
+    const int32_t low = static_cast<int16_t>(both & 0xffff);
+    finish_record(record, row % kGroup, scale.d, low, (both - low) >> 16);
   }
 }
 
