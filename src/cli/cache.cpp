@@ -32,7 +32,8 @@ std::string packs_text(const std::vector<CachedPack>& packs, const std::string& 
     for (const std::string& source : p.sources) text += fmt::format("             from {}\n", visible_text(source));
     if (!p.problem.empty()) text += fmt::format("             unusable: {}\n", visible_text(p.problem));
   }
-  return text + fmt::format("{} packs, {}, in {}\n", packs.size(), shown_bytes(total), visible_text(folder));
+  return text + fmt::format("{} pack{}, {}, in {}\n", packs.size(), packs.size() == 1 ? "" : "s", shown_bytes(total),
+                            visible_text(folder));
 }
 
 std::string packs_json(const std::vector<CachedPack>& packs, const std::string& folder) {
@@ -58,7 +59,8 @@ void clear(const std::string& folder, bool json) {
     write_out(j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     return;
   }
-  write_out(fmt::format("removed {} files, {}, from {}\n", cleared.files, shown_bytes(cleared.bytes), visible_text(folder)));
+  write_out(
+      fmt::format("removed {} files, {}, from {}\n", cleared.files, shown_bytes(cleared.bytes), visible_text(folder)));
   for (const std::string& path : cleared.kept) write_out(fmt::format("kept {}\n", visible_text(path)));
 }
 
@@ -67,7 +69,8 @@ void clear(const std::string& folder, bool json) {
 int cache_main(std::span<const std::string> arguments) {
   std::string what;
   bool json = false;
-  Flags flags("cache", "Lists, verifies or clears the packed weights that stet keeps; stet makes them again when needed.");
+  Flags flags("cache",
+              "Lists, verifies or clears the packed weights that stet keeps; stet makes them again when needed.");
   flags.positional("ACTION", &what, "list, verify (recompute every checksum) or clear");
   flags.toggle("--json", &json, "print one JSON object (docs/cli.md)");
   if (!flags.parse(arguments)) return kExitOk;
@@ -81,14 +84,14 @@ int cache_main(std::span<const std::string> arguments) {
          what.empty() ? "stet cache needs an action" : fmt::format("stet cache has no action '{}'", what));
   LoadProgress progress(json);
   const std::vector<CachedPack> packs =
-      what == "list" ? list_packs(folder)
-                     : verify_packs(folder, thread_budget().threads, std::ref(progress));
+      what == "list" ? list_packs(folder) : verify_packs(folder, thread_budget().threads, std::ref(progress));
   progress.clear();
   write_out(json ? packs_json(packs, folder) : packs_text(packs, folder));
   size_t unusable = 0;
   for (const CachedPack& p : packs) unusable += !p.problem.empty();
   if (what == "verify" && unusable > 0)
-    fail(Code::kInput, "{} of {} packs cannot be used; stet makes them again when needed, or clear them", unusable, packs.size());
+    fail(Code::kInput, "{} of {} packs cannot be used; stet makes them again when needed, or clear them", unusable,
+         packs.size());
   return kExitOk;
 }
 

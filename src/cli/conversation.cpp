@@ -107,7 +107,8 @@ Conversation::Next Conversation::on_command(std::string_view line) {
   } else if (name == "/save") {
     save(std::string(argument));
   } else {
-    fail(Code::kUsage, "there is no command {}; /help lists them, and // at the start of a line sends it as text", name);
+    fail(Code::kUsage, "there is no command {}; /help lists them, and // at the start of a line sends it as text",
+         name);
   }
   return Next::kGoOn;
 }
@@ -154,7 +155,8 @@ Conversation::Next Conversation::answer(const std::string& question) {
     reply = generate_in_view(engine_, request_, {.show_text = true, .quiet = quiet_});
   } catch (const Error& e) {
     turns_.pop_back();
-    report_error(fmt::format("{} (the question was dropped, the conversation before it stands; /clear begins anew)", e.what()));
+    report_error(
+        fmt::format("{} (the question was dropped, the conversation before it stands; /clear begins anew)", e.what()));
     return Next::kGoOn;
   }
   interrupted_ = reply.finish == Finish::cancelled;

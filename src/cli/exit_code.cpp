@@ -8,13 +8,20 @@ namespace stet {
 
 int exit_code(Code code) {
   switch (code) {
-    case Code::kUsage: return kExitUsage;
-    case Code::kInput: return kExitInput;
-    case Code::kUnsupported: return kExitUnsupported;
-    case Code::kResource: return kExitResource;
-    case Code::kDiverged: return kExitDiverged;
-    case Code::kCancelled: return kExitInterrupted;
-    case Code::kInternal: break;
+    case Code::kUsage:
+      return kExitUsage;
+    case Code::kInput:
+      return kExitInput;
+    case Code::kUnsupported:
+      return kExitUnsupported;
+    case Code::kResource:
+      return kExitResource;
+    case Code::kDiverged:
+      return kExitDiverged;
+    case Code::kCancelled:
+      return kExitInterrupted;
+    case Code::kInternal:
+      break;
   }
   return kExitInternal;
 }

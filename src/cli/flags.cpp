@@ -70,7 +70,9 @@ void Flags::section(std::string_view title) { app_->section = title; }
 void Flags::footer(std::string_view text) { app_->parser.footer("\n" + std::string(text)); }
 
 void Flags::toggle(std::string_view names, bool* value, std::string_view help) {
-  app_->parser.add_flag_callback(std::string(names), [value] { *value = true; }, std::string(help))
+  app_->parser
+      .add_flag_callback(
+          std::string(names), [value] { *value = true; }, std::string(help))
       ->group(app_->section);
 }
 
@@ -86,11 +88,12 @@ void Flags::text(std::string_view names, std::string_view meta, std::optional<st
 void Flags::texts(std::string_view names, std::string_view meta, std::vector<std::string>* values,
                   std::string_view help) {
   // One value each time, and none of it is taken for a list in brackets.
-  CLI::Option* option = app_->parser.add_option(std::string(names), CLI::callback_t([values](const CLI::results_t& all) {
-                                                  *values = all;
-                                                  return true;
-                                                }),
-                                                std::string(help));
+  CLI::Option* option =
+      app_->parser.add_option(std::string(names), CLI::callback_t([values](const CLI::results_t& all) {
+                                *values = all;
+                                return true;
+                              }),
+                              std::string(help));
   option->type_size(1)->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   option->option_text(std::string(meta))->group(app_->section);
 }

@@ -51,7 +51,8 @@ int logits_main(std::span<const std::string> arguments) {
       list == "-" ? parse_token_list("standard input", read_text_file("-")) : parse_token_list("--tokens", list);
   const std::unique_ptr<Engine> engine = model.load();
   const uint64_t vocab = write_logits(*engine, tokens, out, model.quiet);
-  if (!model.quiet) say(fmt::format("wrote {}: f32 [{}, {}], path {}", out, tokens.size(), vocab, engine->info().activations));
+  if (!model.quiet)
+    say(fmt::format("wrote {}: f32 [{}, {}], path {}", out, tokens.size(), vocab, engine->info().activations));
   return kExitOk;
 }
 

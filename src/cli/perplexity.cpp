@@ -33,7 +33,8 @@ struct PerplexityFlags {
     flags.toggle("--json", &json, "print one JSON object (docs/cli.md)");
     flags.toggle("-q,--quiet", &model.quiet, "nothing but errors on standard error");
     flags.footer(
-        "The rule is that of llama.cpp's tool: windows of --ctx tokens, each on an empty context; the second half of a\n"
+        "The rule is that of llama.cpp's tool: windows of --ctx tokens, each on an empty context; the second half of "
+        "a\n"
         "window scores the tokens that follow; what is left of the text is dropped; a text of two windows at least.");
   }
 };

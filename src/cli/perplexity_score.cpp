@@ -9,7 +9,8 @@ namespace stet {
 
 Windows cut_windows(uint64_t text_tokens, uint32_t length, std::optional<int32_t> first_token) {
   if (text_tokens < 2ull * length)
-    fail(Code::kUsage, "the text has {} tokens; at least two windows of {} are needed: a longer text, or a smaller --ctx",
+    fail(Code::kUsage,
+         "the text has {} tokens; at least two windows of {} are needed: a longer text, or a smaller --ctx",
          text_tokens, length);
   return {length, static_cast<uint32_t>(text_tokens / length), text_tokens, first_token};
 }

@@ -54,7 +54,8 @@ std::optional<std::string> read_prompt(const RunFlags& flags) {
   if (flags.prompt) return flags.prompt;
   if (!flags.file && is_terminal(kStdin)) {
     if (is_terminal(kStdout) && !flags.json && !flags.raw) return std::nullopt;
-    fail(Code::kUsage, "no prompt given: use -p, -f or a pipe (a conversation needs a terminal for its output too, and "
+    fail(Code::kUsage,
+         "no prompt given: use -p, -f or a pipe (a conversation needs a terminal for its output too, and "
          "neither --json nor --raw)");
   }
   std::string text = read_text_file(flags.file.value_or("-"));

@@ -37,7 +37,7 @@ std::string figures_line(const Generation& g, const EngineInfo& info, const Requ
   }
   line += fmt::format("; digest {}", g.digest().substr(0, kShownDigest));
   if (is_sampled(request.sampling)) line += fmt::format(", seed {}", request.sampling.seed);
-  return line + fmt::format("; ended by {}", finish_name(g.finish));
+  return line + fmt::format("; finish {}", finish_name(g.finish));
 }
 
 std::string run_json(const Generation& g, const EngineInfo& info, const Request& request) {

@@ -46,7 +46,7 @@ TEST(RunReport, LineShowsWhatMatters) {
   Request r;
   EXPECT_EQ(figures_line(answer(), i, r),
             "prompt 30 tokens (10 cached) at 200 tokens/s; answer 5 tokens at 20.0 tokens/s; digest 4f6addc9659d6fb9; "
-            "ended by stop");
+            "finish stop");
   r.sampling.temperature = 1.0f;
   r.sampling.seed = 77;
   i.draft = "ngram";
@@ -66,7 +66,7 @@ TEST(RunReport, LineOfAnAnswerWithoutTokens) {
   g.finish = Finish::cancelled;
   const std::string line = figures_line(g, info(), {});
   EXPECT_THAT(line, HasSubstr("answer 0 tokens"));
-  EXPECT_THAT(line, HasSubstr("ended by cancelled"));
+  EXPECT_THAT(line, HasSubstr("finish cancelled"));
   EXPECT_THAT(line, Not(HasSubstr("nan")));
 }
 

@@ -11,8 +11,7 @@ constexpr uint32_t kMostTokens = 1u << 30;
 // "42=-1.5"
 std::pair<int32_t, float> parse_bias(const std::string& text) {
   const size_t equals = text.find('=');
-  if (equals == std::string::npos)
-    fail(Code::kUsage, "--logit-bias is '{}': write ID=VALUE, such as 42=-1.5", text);
+  if (equals == std::string::npos) fail(Code::kUsage, "--logit-bias is '{}': write ID=VALUE, such as 42=-1.5", text);
   const uint64_t id = parse_whole("the token id of --logit-bias", text.substr(0, equals), 0, INT32_MAX);
   return {static_cast<int32_t>(id), parse_number("the value of --logit-bias", text.substr(equals + 1))};
 }
@@ -29,7 +28,8 @@ int hex_digit(char c) {
 void SamplingFlags::declare(Flags& flags) {
   flags.section("Answer");
   flags.count("-n,--max-tokens", &max_tokens, 1, kMostTokens, "end after so many tokens (what the context holds)");
-  flags.texts("--stop", "TEXT", &stops, "end before this text; repeatable; \\n, \\t, \\r, \\\\ and \\xHH are understood");
+  flags.texts("--stop", "TEXT", &stops,
+              "end before this text; repeatable; \\n, \\t, \\r, \\\\ and \\xHH are understood");
   flags.toggle("--ignore-eos", &ignore_eos, "do not end at the model's end token");
   flags.section("Sampling");
   flags.number("-t,--temperature", &params.temperature, "0 is greedy: the most likely token, always (0)");
@@ -82,8 +82,10 @@ std::string unescape(std::string_view flag, std::string_view text) {
       out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
       i += 2;
     } else {
-      fail(Code::kUsage, "{} is '{}': after a backslash there may be n, t, r, x and two hexadecimal digits, or a second "
-           "backslash", flag, text);
+      fail(Code::kUsage,
+           "{} is '{}': after a backslash there may be n, t, r, x and two hexadecimal digits, or a second "
+           "backslash",
+           flag, text);
     }
   }
   return out;

@@ -1,4 +1,6 @@
 // stet synth: synthetic models as files.
+#include "weights/synth.h"
+
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +14,6 @@
 #include "cli/verb.h"
 #include "formats/format.h"
 #include "weights/gguf_writer.h"
-#include "weights/synth.h"
 
 namespace stet {
 namespace {
@@ -20,8 +21,9 @@ namespace {
 std::string list_text() {
   std::string text = "synth:GEOMETRY:FORMAT or synth:GEOMETRY:FORMAT:SEED\n\ngeometries:\n";
   for (const SynthGeometry& g : synth_geometries())
-    text += fmt::format("  {:<12} {:>2} layers, {:>4} wide, {:>2} heads on {}, feed-forward {:>5}, {:>6} tokens, context {}\n",
-                        g.name, g.layers, g.hidden, g.heads, g.kv_heads, g.ffn, g.vocab, g.context);
+    text += fmt::format(
+        "  {:<12} {:>2} layers, {:>4} wide, {:>2} heads on {}, feed-forward {:>5}, {:>6} tokens, context {}\n", g.name,
+        g.layers, g.hidden, g.heads, g.kv_heads, g.ffn, g.vocab, g.context);
   text += "\nformats:\n ";
   for (const FormatTraits& t : all_formats()) text += fmt::format(" {}", t.name);
   return text + "\n";
@@ -31,9 +33,15 @@ std::string list_json() {
   nlohmann::ordered_json j;
   j["geometries"] = nlohmann::ordered_json::array();
   for (const SynthGeometry& g : synth_geometries())
-    j["geometries"].push_back({{"name", g.name},         {"layers", g.layers},     {"hidden", g.hidden},
-                               {"heads", g.heads},       {"kv_heads", g.kv_heads}, {"head_dim", g.head_dim},
-                               {"feed_forward", g.ffn},  {"vocab", g.vocab},       {"context", g.context}});
+    j["geometries"].push_back({{"name", g.name},
+                               {"layers", g.layers},
+                               {"hidden", g.hidden},
+                               {"heads", g.heads},
+                               {"kv_heads", g.kv_heads},
+                               {"head_dim", g.head_dim},
+                               {"feed_forward", g.ffn},
+                               {"vocab", g.vocab},
+                               {"context", g.context}});
   j["formats"] = nlohmann::ordered_json::array();
   for (const FormatTraits& t : all_formats()) j["formats"].push_back(t.name);
   return j.dump() + "\n";
@@ -69,7 +77,8 @@ int synth_main(std::span<const std::string> arguments) {
     write_out(json ? list_json() : list_text());
     return kExitOk;
   }
-  if (name.empty()) fail(Code::kUsage, "no model named: stet synth GEOMETRY:FORMAT --out FILE.gguf (stet synth --list)");
+  if (name.empty())
+    fail(Code::kUsage, "no model named: stet synth GEOMETRY:FORMAT --out FILE.gguf (stet synth --list)");
   if (out.empty()) fail(Code::kUsage, "no output file given: --out FILE.gguf");
   write_model(name, out, overwrite);
   return kExitOk;

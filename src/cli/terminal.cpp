@@ -60,8 +60,7 @@ unsigned terminal_columns(Stream stream) {
 void write_out(std::string_view bytes) {
   const int error = write_fully(kStdout, bytes);
   if (error == 0) return;
-  if (error == EPIPE)
-    fail(Code::kResource, "standard output was closed by its reader; what followed is lost");
+  if (error == EPIPE) fail(Code::kResource, "standard output was closed by its reader; what followed is lost");
   fail(Code::kResource, "standard output cannot be written: {}",
        error == EBADF ? "it is closed" : std::strerror(error));
 }
@@ -100,8 +99,9 @@ void LoadProgress::operator()(std::string_view phase, uint64_t done, uint64_t to
     line_.clear();
     say(phase);
   } else if (total > 0) {
-    line_.show(fmt::format("{}: {} %", phase, done >= total ? 100 : static_cast<int>(100.0 * static_cast<double>(done) /
-                                                                                      static_cast<double>(total))));
+    line_.show(fmt::format(
+        "{}: {} %", phase,
+        done >= total ? 100 : static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total))));
   } else {
     line_.show(phase);
   }
@@ -126,7 +126,8 @@ std::string read_all(int fd, std::string_view name) {
 std::string read_text_file(const std::string& path) {
   if (path == "-") return read_all(kStdin, "standard input");
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail(errno == EACCES ? Code::kResource : Code::kInput, "{}: cannot be opened: {}", path, std::strerror(errno));
+  if (fd < 0)
+    fail(errno == EACCES ? Code::kResource : Code::kInput, "{}: cannot be opened: {}", path, std::strerror(errno));
   struct Closer {
     int fd;
     ~Closer() { ::close(fd); }

@@ -22,8 +22,7 @@ Tokenizer open_tokenizer(const std::string& model) {
 }
 
 std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text, bool special, bool bos, bool no_bos) {
-  std::vector<TokenId> ids =
-      tokenizer.encode(text, {.add_bos = !no_bos, .parse_special = special});
+  std::vector<TokenId> ids = tokenizer.encode(text, {.add_bos = !no_bos, .parse_special = special});
   if (!bos || tokenizer.adds_bos()) return ids;
   if (!tokenizer.bos()) fail(Code::kUsage, "--bos: the model has no token that begins a text");
   ids.insert(ids.begin(), *tokenizer.bos());
@@ -37,7 +36,8 @@ int tokenize_main(std::span<const std::string> arguments) {
   bool special = false, decode = false, bos = false, no_bos = false;
   Flags flags("tokenize", "Reads text from standard input and prints its token ids as a JSON array.");
   flags.text("-m,--model", "MODEL", &model, "a GGUF file, smollm2-135m, or synth:GEOMETRY:FORMAT");
-  flags.toggle("--decode", &decode, "the other way: a JSON array on standard input, the exact bytes on standard output");
+  flags.toggle("--decode", &decode,
+               "the other way: a JSON array on standard input, the exact bytes on standard output");
   flags.toggle("--special", &special, "recognise control tokens spelled in the text; with --decode, print them");
   flags.toggle("--bos", &bos, "begin with the token that begins a text, whatever the model says");
   flags.toggle("--no-bos", &no_bos, "do not begin with it (without either: as the model says)");

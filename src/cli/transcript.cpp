@@ -19,7 +19,8 @@ std::string transcript_json(const EngineInfo& info, std::span<const ChatMessage>
 }
 
 std::string transcript_markdown(const EngineInfo& info, std::span<const ChatMessage> messages) {
-  std::string text = "# Conversation with " + visible_text(info.model_name) + (info.synthetic ? " (synthetic)\n" : "\n");
+  std::string text =
+      "# Conversation with " + visible_text(info.model_name) + (info.synthetic ? " (synthetic)\n" : "\n");
   for (const ChatMessage& m : messages) {
     text += "\n## " + m.role + "\n\n" + m.content;
     if (!m.content.ends_with('\n')) text += '\n';

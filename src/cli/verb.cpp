@@ -29,7 +29,8 @@ std::string program_help() {
       "MODEL is a GGUF file, smollm2-135m (the default model, which ./demo fetches), or a synthetic model such as\n"
       "synth:llama-1b:q4_0 (stet synth --list).\n\nVerbs:\n";
   for (const Verb& verb : kVerbs) text += fmt::format("  {:<12} {}\n", verb.name, verb.summary);
-  return text + "\n`stet VERB --help` lists the flags of a verb; docs/cli.md has the exit codes and what --json prints.\n";
+  return text +
+         "\n`stet VERB --help` lists the flags of a verb; docs/cli.md has the exit codes and what --json prints.\n";
 }
 
 int dispatch(std::span<const std::string> arguments) {
