@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "device/memory.h"
 #include "spec/draft.h"
 
 namespace stet {
@@ -53,6 +54,19 @@ class ModelDraft : public Draft {
   std::vector<int32_t> seen_;  // tokens with KV rows in decoder_
 };
 
+// The draft's KV cache grows beside the target's: both have to fit, when full, into what may be used.
+void check_memory(const DraftContext& c, const ModelDesc& draft) {
+  const uint64_t own = kv_bytes(draft, c.kv, c.context), target = kv_bytes(c.target, c.kv, c.context);
+  const MemoryBudget budget = memory_budget();
+  const uint64_t usable = budget.available_bytes / 10 * 8;
+  if (own + target <= usable) return;
+  const auto mib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  fail(Code::kResource,
+       "a context of {} tokens needs {:.1f} MiB of KV cache for the target and {:.1f} MiB for the draft; {:.1f} MiB may be used (80 % of "
+       "what is left: {}): choose a smaller --ctx or no draft",
+       c.context, mib(target), mib(own), mib(usable), budget.explain());
+}
+
 }  // namespace
 
 std::unique_ptr<Draft> make_draft_model(const DraftContext& c) {
@@ -64,6 +78,7 @@ std::unique_ptr<Draft> make_draft_model(const DraftContext& c) {
          "the draft {} has another vocabulary ({} tokens) than the target ({}): its token ids mean other text; use a draft made for "
          "this model's tokenizer",
          c.argument, desc.vocab, c.target.vocab);
+  check_memory(c, desc);
   return std::make_unique<ModelDraft>(c, std::move(source));
 }
 
