@@ -44,7 +44,8 @@ def no_model(stet: Stet) -> None:
 
 
 def no_such_file(stet: Stet) -> None:
-    for verb in (run("nowhere.gguf"), ("inspect", "nowhere.gguf"), ("logits", "-m", "nowhere.gguf", "--tokens", 1, "-o", "x.npy")):
+    logits = ("logits", "-m", "nowhere.gguf", "--tokens", 1, "-o", "x.npy")
+    for verb in (run("nowhere.gguf"), ("inspect", "nowhere.gguf"), logits):
         stet.refuses(3, *verb, says=("nowhere.gguf", "no such file"))
     stet.refuses(3, "tokenize", "-m", "nowhere.gguf", says="no such file")
     stet.refuses(3, *run(stet.folder), says="directory")
