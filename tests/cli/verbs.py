@@ -235,7 +235,8 @@ def progress_and_colours_on_a_terminal_only(stet: Stet) -> None:
 
 TESTS = [
     help_and_version, text_on_stdout_and_all_else_on_stderr, json_contract, page_names_every_key,
-    prompt_from_flag_file_and_pipe, stop_strings, speculation_changes_nothing, reported_seed_repeats_the_answer, notes_flags_that_play_no_part, inspect_shows_a_file,
-    tokenize_and_back, logits_of_every_position, perplexity_by_the_rule, cache_list_verify_clear, synth_writes_a_file,
-    terminal_sees_no_control_characters, progress_and_colours_on_a_terminal_only,
+    prompt_from_flag_file_and_pipe, stop_strings, speculation_changes_nothing, reported_seed_repeats_the_answer,
+    notes_flags_that_play_no_part, inspect_shows_a_file, tokenize_and_back, logits_of_every_position,
+    perplexity_by_the_rule, cache_list_verify_clear, synth_writes_a_file, terminal_sees_no_control_characters,
+    progress_and_colours_on_a_terminal_only,
 ]  # fmt: skip
