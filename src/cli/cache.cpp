@@ -13,6 +13,7 @@
 #include "cli/verb.h"
 #include "device/cache_dir.h"
 #include "device/topology.h"
+#include "replay/verdict.h"
 #include "weights/pack_cache.h"
 
 namespace stet {
@@ -53,7 +54,10 @@ std::string packs_json(const std::vector<CachedPack>& packs, const std::string& 
 }
 
 void clear(const std::string& folder, bool json) {
-  const ClearedCache cleared = clear_packs(folder);
+  ClearedCache cleared = clear_packs(folder);
+  const VerdictStore::Cleared verdicts = VerdictStore::clear(folder);
+  cleared.files += verdicts.files;
+  cleared.bytes += verdicts.bytes;
   if (json) {
     const Json j = {{"directory", folder}, {"files", cleared.files}, {"bytes", cleared.bytes}, {"kept", cleared.kept}};
     write_out(j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
