@@ -13,14 +13,16 @@ namespace {
 
 std::atomic<unsigned> count{0};
 std::atomic<unsigned> limit_now{2};
+std::atomic<bool> resumed{false};
 static_assert(std::atomic<unsigned>::is_always_lock_free);  // a signal handler may use it
 
 void on_interrupt(int) {
   if (count.fetch_add(1) + 1 >= limit_now.load()) ::_exit(kExitInterrupted);
 }
 
-// Does nothing but end a waiting read(): the line editor then looks at the terminal anew.
-void on_wake(int) {}
+// Both end a waiting read(): the line editor then looks at the terminal anew.
+void on_resize(int) {}
+void on_resume(int) { resumed.store(true); }
 
 void handle(int signal, void (*handler)(int)) {
   struct sigaction action = {};
@@ -36,12 +38,13 @@ void prepare_process() {
   for (const int fd : {0, 1, 2})
     if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY);
   handle(SIGINT, on_interrupt);
-  handle(SIGWINCH, on_wake);
-  handle(SIGCONT, on_wake);
+  handle(SIGWINCH, on_resize);
+  handle(SIGCONT, on_resume);
   handle(SIGPIPE, SIG_IGN);
 }
 
 unsigned interrupts() { return count.load(); }
+bool was_resumed() { return resumed.exchange(false); }
 void reset_interrupts() { count.store(0); }
 void set_interrupt_limit(unsigned limit) { limit_now.store(limit); }
 

@@ -11,6 +11,9 @@ void prepare_process();
 unsigned interrupts();
 void reset_interrupts();
 
+// Whether the process was stopped (Ctrl-Z) and goes on, since the last call.
+bool was_resumed();
+
 // The process ends at once, with exit code 130, at this many interrupts without a reset: when nothing looked at the
 // count. 2 at first.
 void set_interrupt_limit(unsigned limit);

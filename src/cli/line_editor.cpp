@@ -46,10 +46,13 @@ struct LineEditor::State {
           from(editor)->interrupted_line.assign(line->buffer, line->lastchar);
           return -1;
         }
-        // The window has another size, or the process was stopped and goes on: its terminal may be in any mode.
-        el_set(editor, EL_PREP_TERM, 1);
-        el_resize(editor);
-        el_set(editor, EL_REFRESH);
+        if (was_resumed()) {                // the terminal may be in any mode, and show anything
+          el_set(editor, EL_PREP_TERM, 0);  // else libedit takes it for prepared still
+          el_set(editor, EL_PREP_TERM, 1);
+          el_set(editor, EL_REFRESH);
+        } else {
+          el_resize(editor);
+        }
         continue;
       }
       const size_t bytes = std::mbrtowc(character, &byte, 1, &state);
