@@ -16,7 +16,10 @@ struct OffsetBytes {
   I w[8];
   explicit OffsetBytes(const uint8_t* codes) {
     STET_UNROLL
-    for (int g = 0; g < 8; ++g) w[g] = iload(codes + g * 64);
+    for (int g = 0; g < 8; ++g) {
+      w[g] = iload(codes + g * 64);
+      keep_in_register(w[g]);
+    }
   }
   // The dot products with q[0..31], given -128 * sum(q) in every lane. Exact.
   I dot(const int8_t* q, I bias128) const {

@@ -48,6 +48,8 @@ static inline F swap_pairs(F a) { return _mm256_permute_ps(a, 0xb1); }  // lanes
 static inline I izero() { return _mm256_setzero_si256(); }
 static inline I iset1(int32_t x) { return _mm256_set1_epi32(x); }
 static inline I iload(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+// Says that x is not worth loading again: the load ports are what a product of several rows would wait for.
+static inline void keep_in_register(I& x) { asm("" : "+x"(x)); }
 static inline void istore(void* p, I x) { _mm256_storeu_si256(static_cast<__m256i*>(p), x); }
 static inline I iadd(I a, I b) { return _mm256_add_epi32(a, b); }
 static inline I isub(I a, I b) { return _mm256_sub_epi32(a, b); }

@@ -42,6 +42,8 @@ static inline F swap_pairs(F a) { return _mm512_permute_ps(a, 0xb1); }  // lanes
 static inline I izero() { return _mm512_setzero_si512(); }
 static inline I iset1(int32_t x) { return _mm512_set1_epi32(x); }
 static inline I iload(const void* p) { return _mm512_loadu_si512(p); }
+// Says that x is not worth loading again: the load ports are what a product of several rows would wait for.
+static inline void keep_in_register(I& x) { asm("" : "+v"(x)); }
 static inline void istore(void* p, I x) { _mm512_storeu_si512(p, x); }
 static inline I iadd(I a, I b) { return _mm512_add_epi32(a, b); }
 static inline I isub(I a, I b) { return _mm512_sub_epi32(a, b); }
