@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 
 namespace stet {
 namespace {
@@ -136,7 +137,7 @@ TEST_F(MappedFileTest, DirectUseOfAShrunkenFileEndsInOneLine) {
 
 // A SIGBUS that has nothing to do with a mapped file still kills.
 TEST_F(MappedFileTest, AForeignFaultStaysFatal) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STET_UNDER_SANITIZER
   GTEST_SKIP() << "the sanitizer reports the signal itself";
 #endif
   testing::GTEST_FLAG(death_test_style) = "threadsafe";

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 #include "device/fake_root_test.h"
 
 namespace stet {
@@ -21,7 +22,7 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
 
 // Under a sanitizer the shadow memory needs the addresses that a limit would take away.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STET_UNDER_SANITIZER
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
