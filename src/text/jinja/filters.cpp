@@ -64,7 +64,7 @@ Value to_json(Runtime& runtime, const Value& value, const Arguments& arguments) 
     if (indent < 0 || indent > 16)
       runtime.error(Code::kUnsupported, "tojson with an indent of {} (0 to 16 are supported)", indent);
     style.indent = static_cast<int>(indent);
-    style.item_separator = ",";
+    style.item_separator.assign(1, ',');
     runtime.charge(value.weight() * static_cast<uint64_t>(indent + 1) * static_cast<uint64_t>(value.depth() + 1));
   }
   if (args.has(2) && !args.at(2).is_none()) {
