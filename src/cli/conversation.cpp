@@ -43,7 +43,6 @@ Conversation::Conversation(Engine& engine, const Request& request, const std::st
 int Conversation::run() {
   if (!quiet_) say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves");
   for (;;) {
-    reset_interrupts();
     std::string message;
     const LineEditor::Event event = read_message(message);
     Next next = Next::kGoOn;
@@ -55,7 +54,8 @@ int Conversation::run() {
     } else if (!trimmed(message).empty()) {
       next = on_line(message);
     }
-    if (next == Next::kLeave) return kExitOk;
+    // One that comes from here on is the prompt's.
+    if (take_interrupts() > 1 || next == Next::kLeave) return kExitOk;
   }
 }
 
@@ -166,7 +166,7 @@ Conversation::Next Conversation::answer(const std::string& question) {
   } else {
     turns_.push_back({"assistant", reply.text});
   }
-  return interrupts() > 1 ? Next::kLeave : Next::kGoOn;
+  return Next::kGoOn;
 }
 
 }  // namespace stet

@@ -7,15 +7,17 @@ namespace stet {
 // standard stream that is closed is opened on something harmless, so that no file takes its number.
 void prepare_process();
 
-// Interrupts since the last reset.
+// Interrupts that nobody has taken yet.
 unsigned interrupts();
-void reset_interrupts();
+// Takes them: returns their number and begins at 0 again.
+unsigned take_interrupts();
+// A file descriptor for poll(): can be read from soon after an interrupt came. Look at interrupts() before and after.
+int interrupt_fd();
 
 // Whether the process was stopped (Ctrl-Z) and goes on, since the last call.
 bool was_resumed();
 
-// The process ends at once, with exit code 130, at this many interrupts without a reset: when nothing looked at the
-// count. 2 at first.
+// The process ends at once, with exit code 130, at this many interrupts that nobody took. 2 at first.
 void set_interrupt_limit(unsigned limit);
 
 }  // namespace stet

@@ -1,6 +1,7 @@
 #include "cli/line_editor.h"
 
 #include <histedit.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,29 +33,38 @@ struct LineEditor::State {
   }
   static char* show_prompt(EditLine* editor) { return from(editor)->prompt.data(); }
 
+  // Waits until something was typed. False: an interrupt came first.
+  static bool wait(EditLine* editor) {
+    pollfd sources[] = {{STDIN_FILENO, POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+    while (interrupts() == 0) {
+      const int ready = ::poll(sources, 2, -1);
+      if (ready > 0 && sources[0].revents != 0) return interrupts() == 0;
+      if (ready > 0 && interrupts() == 0) (void)take_interrupts();  // of an interrupt that was taken already
+      if (ready >= 0) continue;
+      if (errno != EINTR) return false;
+      if (was_resumed()) {                // the terminal may be in any mode, and show anything
+        el_set(editor, EL_PREP_TERM, 0);  // else libedit takes it for prepared still
+        el_set(editor, EL_PREP_TERM, 1);
+        el_set(editor, EL_REFRESH);
+      } else {
+        el_resize(editor);
+      }
+    }
+    return false;
+  }
+
   // One character for libedit, whose own reader does not come back at an interrupt.
   static int read_character(EditLine* editor, wchar_t* character) {
     std::mbstate_t state{};
     for (;;) {
+      if (!wait(editor)) {
+        const LineInfo* line = el_line(editor);  // libedit drops what was typed
+        from(editor)->interrupted_line.assign(line->buffer, line->lastchar);
+        return -1;
+      }
       char byte = 0;
       const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
-      if (n == 0) return 0;
-      if (n < 0) {
-        if (errno != EINTR) return -1;
-        if (interrupts() > 0) {
-          const LineInfo* line = el_line(editor);  // libedit drops what was typed
-          from(editor)->interrupted_line.assign(line->buffer, line->lastchar);
-          return -1;
-        }
-        if (was_resumed()) {                // the terminal may be in any mode, and show anything
-          el_set(editor, EL_PREP_TERM, 0);  // else libedit takes it for prepared still
-          el_set(editor, EL_PREP_TERM, 1);
-          el_set(editor, EL_REFRESH);
-        } else {
-          el_resize(editor);
-        }
-        continue;
-      }
+      if (n <= 0) return static_cast<int>(n);
       const size_t bytes = std::mbrtowc(character, &byte, 1, &state);
       if (bytes == static_cast<size_t>(-2)) continue;
       if (bytes != static_cast<size_t>(-1)) return 1;

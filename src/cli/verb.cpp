@@ -60,8 +60,8 @@ int dispatch(std::span<const std::string> arguments) {
 std::span<const Verb> verbs() { return kVerbs; }
 
 int stet_main(std::span<const std::string> arguments) {
-  prepare_process();
   try {
+    prepare_process();
     return dispatch(arguments);
   } catch (const Error& e) {
     report_error(e.what());
