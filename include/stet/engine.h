@@ -3,7 +3,7 @@
 //   stet::Engine engine({.model = "model.gguf", .draft = "ngram"});
 //   stet::Request request;
 //   request.prompt = engine.tokenize_chat({{"user", "Why is the sky blue?"}});
-//   stet::Generation answer = engine.generate(request, [](std::string_view text) { ...; return true; });
+//   stet::Generation answer = engine.generate(request, [](const stet::CycleEvent& cycle) { show(cycle.text); return true; });
 //
 // Every function throws stet::Error (base/error.h), whose code says what it asks of the caller.
 #pragma once
@@ -32,6 +32,18 @@ struct Request {
   std::vector<std::string> stop;     // the answer ends before the first of these
   bool ignore_eos = false;
   bool reuse_prefix = true;          // keep KV rows of a common beginning with the request before
+  std::optional<uint32_t> top_logprobs;  // report log-probabilities: of each output token, and of so many most probable ones
+};
+
+struct TokenLogprob {
+  int32_t token = 0;
+  float logprob = 0.0f;
+};
+
+// Natural logarithms of the softmax of the model's own logits: before bias, penalties, temperature and cuts.
+struct PositionLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  // most probable first, ties to the lower id
 };
 
 enum class Finish : uint8_t { stop, length, context, cancelled };
@@ -41,8 +53,16 @@ std::string_view finish_name(Finish finish);
 struct Cycle {
   uint32_t proposed = 0;
   uint32_t accepted = 0;
-  uint32_t emitted = 0;
+  uint32_t emitted = 0;  // tokens that became part of the answer: fewer than were committed where a stop string ends it
   double seconds = 0.0;  // since the request began, when its tokens were committed
+};
+
+// A cycle while it is fresh: what it added to the answer. Views hold until the listener returns.
+struct CycleEvent {
+  const Cycle& cycle;
+  std::span<const int32_t> tokens;             // cycle.emitted ids, an end token included
+  std::string_view text;                       // what became final: never half a character, never part of a stop string
+  std::span<const PositionLogprobs> logprobs;  // one a token where the request asked for them
 };
 
 struct Generation {
@@ -97,9 +117,13 @@ class Engine {
   bool has_vocabulary() const;
   bool has_chat_template() const;
 
-  // Runs a request. on_text gets the text as it becomes final (never half a character, never part of a stop string); returning
-  // false ends the generation within one cycle (Finish::cancelled). on_prefill gets prompt tokens done.
-  Generation generate(const Request& request, const std::function<bool(std::string_view text)>& on_text = nullptr,
+  // The exact bytes that ids stand for, which need not be valid UTF-8; control tokens are left out unless `special`. Throws
+  // Error(kUsage) for an id outside the vocabulary, Error(kUnsupported) for a model without one.
+  std::string detokenize(std::span<const int32_t> tokens, bool special = false) const;
+
+  // Runs a request. on_cycle is called once after every cycle, whether or not text became final, and on_prefill as prompt tokens
+  // are done; where one returns false the generation ends before the next cycle or pass (Finish::cancelled).
+  Generation generate(const Request& request, const std::function<bool(const CycleEvent& cycle)>& on_cycle = nullptr,
                       const std::function<bool(uint32_t done, uint32_t total)>& on_prefill = nullptr);
 
   // Logits of every position of `tokens`, in order: sink(position, logits of vocab floats). Leaves no timeline behind.

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "engine/logprobs.h"
 #include "engine/parts.h"
 #include "text/detokenizer.h"
 #include "text/stop_strings.h"
@@ -16,34 +17,108 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 // Tokens to the text that a reader may see: end tokens are silent, a stop string ends it.
 class TextStream {
  public:
-  TextStream(const Tokenizer* tokenizer, const std::vector<std::string>& stops, std::string& out,
-             const std::function<bool(std::string_view)>& sink)
-      : stops_(stops), out_(out), sink_(sink) {
+  TextStream(const Tokenizer* tokenizer, const std::vector<std::string>& stops) : stops_(stops) {
     if (tokenizer != nullptr) detokenizer_.emplace(*tokenizer);
   }
-  // False: the reader wants no more.
-  bool push(int32_t token) { return !detokenizer_ || show(stops_.push(detokenizer_->push(token))); }
+  std::string push(int32_t token) { return detokenizer_ ? stops_.push(detokenizer_->push(token)) : ""; }
   bool stopped() const { return stops_.found().has_value(); }
-  void finish() {
-    if (!detokenizer_ || stopped()) return;
-    show(stops_.push(detokenizer_->flush()));
-    if (!stopped()) show(stops_.flush());
+  // What was held back for a character or a stop string that never came.
+  std::string finish() {
+    if (!detokenizer_ || stopped()) return "";
+    std::string text = stops_.push(detokenizer_->flush());
+    if (!stopped()) text += stops_.flush();
+    return text;
   }
 
  private:
-  bool show(const std::string& text) {
-    out_ += text;
-    if (wanted_ && sink_ && !text.empty()) wanted_ = sink_(text);
-    return wanted_;
-  }
   std::optional<Detokenizer> detokenizer_;
   StopStrings stops_;
-  std::string& out_;
-  const std::function<bool(std::string_view)>& sink_;
-  bool wanted_ = true;  // false: the reader is not called again
 };
 
 struct Cancelled {};
+
+using OnCycle = std::function<bool(const CycleEvent&)>;
+using OnPrefill = std::function<bool(uint32_t, uint32_t)>;
+
+// One request on its way through the engine.
+class Run {
+ public:
+  Run(Engine::Parts& parts, const Request& request, const OnCycle& on_cycle, const OnPrefill& on_prefill)
+      : p_(parts), request_(request), on_cycle_(on_cycle), sampler_(*p_.kernels, request.sampling, p_.desc.vocab),
+        text_(p_.tokenizer.get(), request.stop), start_(now()) {
+    g_.cached_tokens = p_.session->begin(request.prompt, request.reuse_prefix);
+    g_.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
+    if (p_.draft) p_.draft->begin(request.sampling);
+    p_.decoder->set_between_passes([this, &on_prefill](uint32_t done, uint32_t total) {
+      if (on_prefill && g_.cycles.empty() && !on_prefill(done, total)) throw Cancelled{};
+    });
+  }
+  ~Run() { p_.decoder->set_between_passes(nullptr); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Generation to_the_end() {
+    running_ = p_.session->room() > 0;
+    if (!running_) g_.finish = Finish::context;
+    try {
+      while (running_) cycle();
+    } catch (const Cancelled&) {
+      g_.finish = Finish::cancelled;
+      g_.text += text_.finish();
+    }
+    g_.total_seconds = now() - start_;
+    return std::move(g_);
+  }
+
+ private:
+  uint32_t limit() const { return request_.max_tokens == 0 ? UINT32_MAX : request_.max_tokens; }
+  bool is_stop(int32_t token) const { return !request_.ignore_eos && p_.tokenizer && p_.tokenizer->is_stop(token); }
+  void end(Finish finish) {
+    g_.finish = finish;
+    running_ = false;
+  }
+
+  void cycle() {
+    const StepResult r = step(*p_.session, sampler_,
+                              {.draft = p_.draft.get(), .depth = p_.info.draft_depth, .is_stop = [this](int32_t t) { return is_stop(t); },
+                               .max_tokens = limit() - static_cast<uint32_t>(g_.tokens.size()), .hook = nullptr});
+    const size_t before = g_.tokens.size();
+    std::string text;
+    for (const int32_t token : r.tokens) {
+      g_.tokens.push_back(token);
+      const bool last = is_stop(token);
+      if (!last) text += text_.push(token);
+      if (last || text_.stopped()) end(Finish::stop);
+      if (!running_) break;
+    }
+    if (running_ && g_.tokens.size() >= limit()) end(Finish::length);
+    if (running_ && p_.session->room() == 0) end(Finish::context);
+    if (!running_) text += text_.finish();
+    g_.text += text;
+    const auto emitted = std::span<const int32_t>(g_.tokens).subspan(before);
+    g_.cycles.push_back({r.proposed, r.accepted, static_cast<uint32_t>(emitted.size()), now() - start_});
+    if (g_.cycles.size() == 1) g_.first_token_seconds = g_.cycles[0].seconds;
+    report(emitted, text, r.logits);
+  }
+
+  void report(std::span<const int32_t> tokens, const std::string& text, const float* logits) {
+    if (!on_cycle_) return;
+    std::vector<PositionLogprobs> logprobs;
+    for (size_t i = 0; request_.top_logprobs && i < tokens.size(); ++i)
+      logprobs.push_back(position_logprobs({logits + i * p_.desc.vocab, p_.desc.vocab}, tokens[i], *request_.top_logprobs));
+    const bool wanted = on_cycle_({g_.cycles.back(), tokens, text, logprobs});
+    if (!wanted && running_) throw Cancelled{};
+  }
+
+  Engine::Parts& p_;
+  const Request& request_;
+  const OnCycle& on_cycle_;
+  Sampler sampler_;
+  TextStream text_;
+  const double start_;
+  Generation g_;
+  bool running_ = true;
+};
 
 }  // namespace
 
@@ -60,6 +135,11 @@ std::vector<int32_t> Engine::tokenize(std::string_view text) const {
   return parts_->tokenizer->encode(text, {.add_bos = true});
 }
 
+std::string Engine::detokenize(std::span<const int32_t> tokens, bool special) const {
+  if (!has_vocabulary()) fail(Code::kUnsupported, "the model file holds no vocabulary, so its ids have no text");
+  return parts_->tokenizer->decode(tokens, special);
+}
+
 std::vector<int32_t> Engine::tokenize_chat(std::span<const ChatMessage> messages) const {
   if (!has_vocabulary()) return tokenize("");
   if (!has_chat_template()) fail(Code::kUnsupported, "the model has no chat template; use --raw");
@@ -69,58 +149,14 @@ std::vector<int32_t> Engine::tokenize_chat(std::span<const ChatMessage> messages
   ChatOptions options;
   if (t.bos()) options.bos_token = t.token_bytes(*t.bos(), true);
   if (t.eos()) options.eos_token = t.token_bytes(*t.eos(), true);
+  // UTC: the local time zone would be one more thing that the ids depend on.
   const std::time_t seconds = std::time(nullptr);
-  localtime_r(&seconds, &options.now);
+  gmtime_r(&seconds, &options.now);
   return t.encode(parts_->chat->apply(list, options));
 }
 
-Generation Engine::generate(const Request& request, const std::function<bool(std::string_view)>& on_text,
-                            const std::function<bool(uint32_t, uint32_t)>& on_prefill) {
-  Parts& p = *parts_;
-  Session& session = *p.session;
-  Sampler sampler(*p.kernels, request.sampling, p.desc.vocab);
-  Generation g;
-  TextStream text(p.tokenizer.get(), request.stop, g.text, on_text);
-  const double start = now();
-  g.cached_tokens = session.begin(request.prompt, request.reuse_prefix);
-  g.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
-  if (p.draft) p.draft->begin(request.sampling);
-  const auto is_stop = [&](int32_t token) { return !request.ignore_eos && p.tokenizer && p.tokenizer->is_stop(token); };
-  const uint32_t limit = request.max_tokens == 0 ? UINT32_MAX : request.max_tokens;
-  p.decoder->set_between_passes([&](uint32_t done, uint32_t total) {
-    if (on_prefill && g.cycles.empty() && !on_prefill(done, total)) throw Cancelled{};
-  });
-  bool running = true;
-  try {
-    while (running) {
-      if (session.room() == 0) {
-        g.finish = Finish::context;
-        break;
-      }
-      const StepResult r = step(session, sampler,
-                                {.draft = p.draft.get(), .depth = p.info.draft_depth, .is_stop = is_stop,
-                                 .max_tokens = limit - static_cast<uint32_t>(g.tokens.size()), .hook = nullptr});
-      g.cycles.push_back({r.proposed, r.accepted, static_cast<uint32_t>(r.tokens.size()), now() - start});
-      if (g.cycles.size() == 1) g.first_token_seconds = g.cycles[0].seconds;
-      for (int32_t token : r.tokens) {
-        g.tokens.push_back(token);
-        const bool end = is_stop(token);
-        if (!end && !text.push(token)) g.finish = Finish::cancelled, running = false;
-        if (end || text.stopped()) g.finish = Finish::stop, running = false;
-        if (!running) break;
-      }
-      if (running && g.tokens.size() >= limit) g.finish = Finish::length, running = false;
-    }
-  } catch (const Cancelled&) {
-    g.finish = Finish::cancelled;
-  } catch (...) {
-    p.decoder->set_between_passes(nullptr);
-    throw;
-  }
-  p.decoder->set_between_passes(nullptr);
-  g.total_seconds = now() - start;
-  text.finish();
-  return g;
+Generation Engine::generate(const Request& request, const OnCycle& on_cycle, const OnPrefill& on_prefill) {
+  return Run(*parts_, request, on_cycle, on_prefill).to_the_end();
 }
 
 void Engine::logits(std::span<const int32_t> tokens,

@@ -96,15 +96,13 @@ TEST_P(Generate, ARequestCancelledWhileItAnswersLeavesNoTrace) {
     const Request r = request(60, i, 30);
     uint32_t left = i % 5, calls_after = 0;
     bool cancelled = false;
-    const Generation g = engine.generate(r, [&](std::string_view) {
+    const Generation g = engine.generate(r, [&](const CycleEvent&) {
       calls_after += cancelled;
       cancelled = cancelled || left-- == 0;
       return !cancelled;
     });
-    if (cancelled) {
-      EXPECT_EQ(g.finish, Finish::cancelled);
-      EXPECT_LT(g.tokens.size(), 30u);
-    }
+    if (cancelled && g.tokens.size() < 30) EXPECT_EQ(g.finish, Finish::cancelled);
+    if (cancelled && g.tokens.size() == 30) EXPECT_EQ(g.finish, Finish::length) << "a complete answer is not cancelled";
     EXPECT_EQ(calls_after, 0u) << "a reader that wants no more is left alone";
     const auto& want = fresh_answer(r).tokens;
     EXPECT_TRUE(std::equal(g.tokens.begin(), g.tokens.end(), want.begin()));
@@ -114,11 +112,53 @@ TEST_P(Generate, ARequestCancelledWhileItAnswersLeavesNoTrace) {
   }
 }
 
+TEST_P(Generate, EveryCycleIsReportedOnceWithWhatItAdded) {
+  Request r = request(50, 12, 30);
+  r.top_logprobs = 3;
+  std::vector<int32_t> ids;
+  std::string text;
+  size_t cycles = 0;
+  const Generation g = engine.generate(r, [&](const CycleEvent& cycle) {
+    ++cycles;
+    EXPECT_EQ(cycle.tokens.size(), cycle.cycle.emitted);
+    EXPECT_EQ(cycle.logprobs.size(), cycle.tokens.size());
+    for (size_t i = 0; i < cycle.tokens.size(); ++i) {
+      const PositionLogprobs& l = cycle.logprobs[i];
+      EXPECT_EQ(l.chosen.token, cycle.tokens[i]);
+      EXPECT_EQ(l.top.size(), 3u);
+      EXPECT_GE(l.top[0].logprob, l.top[1].logprob);
+      EXPECT_LE(l.chosen.logprob, l.top[0].logprob);
+      EXPECT_LE(std::exp(l.top[0].logprob) + std::exp(l.top[1].logprob) + std::exp(l.top[2].logprob), 1.0001);
+    }
+    ids.insert(ids.end(), cycle.tokens.begin(), cycle.tokens.end());
+    text += cycle.text;
+    return true;
+  });
+  EXPECT_EQ(cycles, g.cycles.size());
+  EXPECT_EQ(ids, g.tokens);
+  EXPECT_EQ(text, g.text);
+  expect_same(g, fresh_answer(request(50, 12, 30)));
+}
+
+// A synthetic byte vocabulary has control tokens only below 4: with a bias that forces one, no token carries text.
+TEST_P(Generate, CyclesWithoutTextAreReportedToo) {
+  Request r = request(20, 13, 60);
+  r.ignore_eos = true;
+  r.sampling = {.logit_bias = {{0, 1000.0f}}};
+  size_t calls = 0;
+  const Generation g = engine.generate(r, [&](const CycleEvent& cycle) {
+    EXPECT_EQ(cycle.text, "");
+    return ++calls < 2;
+  });
+  EXPECT_EQ(calls, 2u);
+  EXPECT_EQ(g.finish, Finish::cancelled);
+}
+
 TEST_P(Generate, AReaderThatThrowsEndsTheRequestAndNothingElse) {
   struct Broken {};
   for (uint32_t i = 0; i < 4; ++i) {
     const Request r = request(40, i + 1);
-    EXPECT_THROW(engine.generate(r, [](std::string_view) -> bool { throw Broken(); }), Broken);
+    EXPECT_THROW(engine.generate(r, [](const CycleEvent&) -> bool { throw Broken(); }), Broken);
     EXPECT_THROW(engine.generate(r, nullptr, [](uint32_t, uint32_t) -> bool { throw Broken(); }), Broken);
     expect_same(engine.generate(r), fresh_answer(r));
   }
