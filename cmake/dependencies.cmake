@@ -4,5 +4,8 @@ find_package(fmt REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(Boost 1.81 REQUIRED)  # headers only: Beast and Asio
+find_package(SQLite3 REQUIRED)
+find_package(prometheus-cpp REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)

@@ -1,0 +1,20 @@
+// How the results of a kind of plan are computed: one function a kind, in judges.def. plan.json names its kind.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lab/packet/packet.h"
+
+namespace stet {
+
+struct Judge {
+  std::string_view kind;  // "bench", "compare", "spec-eval"
+  // results.json without its envelope: a JSON object, deterministic.
+  std::string (*results)(const Packet& packet);
+};
+
+// Throws Error(kUnsupported) naming the kinds there are.
+const Judge& judge_of(std::string_view kind);
+
+}  // namespace stet
