@@ -96,6 +96,7 @@ struct EngineInfo {
   unsigned threads = 0;
   std::string threads_why;
   uint32_t context = 0, trained_context = 0;
+  std::string weights_place;  // "in huge pages", "mapped: ..." and why
   uint64_t weight_bytes = 0, kv_bytes = 0;  // kv_bytes: of the whole context
   std::string memory_why;
   uint32_t draft_depth = 0;
@@ -125,6 +126,9 @@ class Engine {
   // are done; where one returns false the generation ends before the next cycle or pass (Finish::cancelled).
   Generation generate(const Request& request, const std::function<bool(const CycleEvent& cycle)>& on_cycle = nullptr,
                       const std::function<bool(uint32_t done, uint32_t total)>& on_prefill = nullptr);
+
+  // Tokens that have KV rows now: the next request may reuse what it has in common with them.
+  uint32_t cached_tokens() const;
 
   // Logits of every position of `tokens`, in order: sink(position, logits of vocab floats). Leaves no timeline behind.
   void logits(std::span<const int32_t> tokens, const std::function<void(uint32_t position, std::span<const float> logits)>& sink);

@@ -4,6 +4,16 @@
 #include "stet/engine.h"
 
 namespace stet {
+namespace {
+
+// Equals tokens.size(); a record whose ids were left out keeps its rates.
+uint64_t emitted_tokens(const std::vector<Cycle>& cycles) {
+  uint64_t sum = 0;
+  for (const Cycle& c : cycles) sum += c.emitted;
+  return sum;
+}
+
+}  // namespace
 
 std::string_view finish_name(Finish finish) {
   switch (finish) {
@@ -24,12 +34,12 @@ double Generation::prefill_tokens_per_second() const {
 double Generation::decode_tokens_per_second() const {
   if (cycles.size() < 2) return 0.0;
   const double seconds = cycles.back().seconds - cycles.front().seconds;
-  const size_t after_first = tokens.size() - std::min<size_t>(tokens.size(), cycles.front().emitted);
+  const uint64_t after_first = emitted_tokens(cycles) - cycles.front().emitted;
   return seconds > 0 ? static_cast<double>(after_first) / seconds : 0.0;
 }
 
 double Generation::tokens_per_cycle() const {
-  return cycles.empty() ? 0.0 : static_cast<double>(tokens.size()) / static_cast<double>(cycles.size());
+  return cycles.empty() ? 0.0 : static_cast<double>(emitted_tokens(cycles)) / static_cast<double>(cycles.size());
 }
 
 std::vector<double> Generation::acceptance_by_position() const {

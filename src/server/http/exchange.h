@@ -13,7 +13,7 @@ namespace stet {
 
 struct HttpRequest {
   uint64_t id = 0;                             // counts up from 1; 64 bits never wrap
-  std::string method;                          // "GET"
+  std::string method;                          // "GET"; HEAD comes as GET, and the answer is sent without its body
   std::string path;                            // "/v1/models", without the query
   std::string query;                           // what follows the '?', as sent
   std::map<std::string, std::string> headers;  // names in lower case

@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +21,9 @@ namespace stet {
 enum class JobStage : uint8_t { queued, prefill, decode, done, cancelled, failed };
 std::string_view stage_name(JobStage stage);
 
-// What wants an answer. All functions but wanted() are called on the loop's thread, in the order of the stages, and must not block.
+// What wants an answer. All functions but wanted() are called on a thread of the loop (the one that generates; while it is busy, a
+// second one that watches the queue), never two at once for one job, in the order of the stages; they must not block. The last call
+// is one of done, cancelled and failed.
 class Job {
  public:
   using Clock = std::chrono::steady_clock;
@@ -30,7 +34,7 @@ class Job {
   // False: nobody waits for the answer any more. Asked between cycles and passes; any thread.
   virtual bool wanted() const = 0;
   // Where it stands: position in the queue (done = requests before it), or prompt tokens done of total. Also called about every 5
-  // seconds while nothing changes, so that a stream can be kept alive.
+  // seconds while nothing changes, so that a stream can be kept alive. Stages: queued, prefill.
   virtual void progress(JobStage stage, uint32_t done, uint32_t total) = 0;
   virtual void cycle(const CycleEvent& cycle) = 0;
   // Exactly one of these ends it. `why` of cancelled: "disconnected", "deadline", "stopping".
@@ -42,9 +46,13 @@ class Job {
 struct LoopOptions {
   Options engine;
   uint32_t queue_limit = 16;  // requests waiting behind the active one
+  std::chrono::milliseconds keep_alive{5000};  // Job::progress is called at least so often
+  uint64_t first_epoch = 1;                    // epochs count up from here; after the last one comes 1
+  // Told once, on the loop's thread, when loading has ended; null: the engine is ready. The loop takes no jobs after an error.
+  std::function<void(std::exception_ptr error)> on_loaded = nullptr;
 };
 
-struct LoadProgress {
+struct LoadStatus {
   bool ready = false, failed = false;
   std::string phase, error;
   uint64_t done = 0, total = 0;
@@ -52,7 +60,7 @@ struct LoadProgress {
 
 // What is going on, copied out under a lock.
 struct LoopStatus {
-  LoadProgress load;
+  LoadStatus load;
   bool stopping = false;
   uint64_t epoch = 0;  // of the active or last request
   std::optional<JobStage> active;
@@ -81,7 +89,8 @@ class GenerationLoop {
   const Engine* engine() const;
 
   // Takes no new requests. finish: those in the queue and the active one are answered; else they are cancelled within one cycle.
-  // Returns when the thread has ended.
+  // Loading is given up either way. Returns when the threads have ended; a second call, from another thread, may turn the first
+  // one's true into false.
   void stop(bool finish);
 
  private:
