@@ -1,4 +1,5 @@
 # Every dependency is a Debian package (scripts/packages.txt); none is vendored.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)  # embeds data files, runs tests
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
