@@ -97,6 +97,7 @@ struct EngineInfo {
   std::string threads_why;
   uint32_t context = 0, trained_context = 0;
   std::string weights_place;  // "in huge pages", "mapped: ..." and why
+  std::string weights_place;  // "in huge pages", "mapped: ..." and why
   uint64_t weight_bytes = 0, kv_bytes = 0;  // kv_bytes: of the whole context
   std::string memory_why;
   uint32_t draft_depth = 0;

@@ -16,7 +16,9 @@ struct Options {
   uint32_t context = 0;          // tokens; 0: what fits, at most the trained length
   std::string kv = "f16";        // f16, f32, q8
   bool float_path = false;       // dequantised weights and f32 activations: the float reference path
-  std::string pack = "cache";    // cache: packed weights in the cache directory; none: in memory
+  // cache: packed weights are kept in the cache directory and loaded into huge pages, or mapped where memory is short; mapped: always
+  // mapped; none: packed in memory at every start.
+  std::string pack = "cache";
   std::string cache_dir;         // empty: the user's
   std::string replay = "replayed";  // eager, recorded, replayed
   uint32_t prompt_rows = 128;    // prompt tokens run together, 1 .. 128

@@ -28,7 +28,8 @@ void ModelFlags::declare_machine(Flags& flags) {
   flags.toggle("--pin", &options.pin, "bind each thread to a processor");
   flags.choice("--isa", &options.isa, {"auto", "scalar", "avx2", "avxvnni", "avx512"},
                "instruction set (auto: the last that the processor has)");
-  flags.choice("--pack", &options.pack, {"cache", "none"}, "packed weights: in the cache directory, or in memory only");
+  flags.choice("--pack", &options.pack, {"cache", "mapped", "none"},
+               "packed weights: kept in the cache directory and loaded into huge pages, kept and mapped, or in memory only");
   flags.choice("--replay", &options.replay, {"eager", "recorded", "replayed"}, "how command lists run (replayed)");
 }
 
@@ -65,8 +66,8 @@ std::string shown_bytes(uint64_t bytes) {
 }
 
 std::string load_line(const EngineInfo& info) {
-  std::string line = fmt::format("{}{}: {} of weights ({}, {}); context {} tokens, {} of {} when full ({}); {}, {}",
-                                 info.model_name, info.synthetic ? " (synthetic)" : "", shown_bytes(info.weight_bytes),
+  std::string line = fmt::format("{}{}: {} of weights {} ({}, {}); context {} tokens, {} of {} when full ({}); {}, {}",
+                                 info.model_name, info.synthetic ? " (synthetic)" : "", shown_bytes(info.weight_bytes), info.weights_place,
                                  info.architecture, info.activations, info.context, shown_bytes(info.kv_bytes), info.kv,
                                  info.memory_why, info.threads_why, info.isa);
   if (info.draft != "none") line += fmt::format("; draft {}, depth {}", info.draft, info.draft_depth);

@@ -70,6 +70,7 @@ std::string run_json(const Generation& g, const EngineInfo& info, const Request&
   j["isa"] = info.isa;
   j["threads"] = info.threads;
   j["pack"] = info.pack_key;
+  j["weights"] = info.weights_place;
   return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

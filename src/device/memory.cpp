@@ -93,6 +93,11 @@ std::string MemoryBudget::explain() const {
   return fmt::format("{} available (system {}, {})", gib(available_bytes), gib(system_bytes), cgroup);
 }
 
+bool huge_pages_allowed(const std::string& root) {
+  const auto modes = read_small_file(root + "/sys/kernel/mm/transparent_hugepage/enabled");
+  return modes && modes->find("[never]") == std::string::npos;
+}
+
 uint64_t current_rss_bytes() { return status_kilobytes("VmRSS:"); }
 uint64_t peak_rss_bytes() { return status_kilobytes("VmHWM:"); }
 

@@ -27,6 +27,9 @@ struct MemoryBudget {
 // be read.
 MemoryBudget memory_budget(const std::string& root = "");
 
+// Whether the system gives huge pages to those who ask for them (madvise): reads transparent_hugepage/enabled below `root`.
+bool huge_pages_allowed(const std::string& root = "");
+
 // Resident memory of this process, in bytes; 0 where /proc is not mounted.
 uint64_t current_rss_bytes();
 uint64_t peak_rss_bytes();

@@ -94,6 +94,16 @@ TEST(MemoryBudget, ThisMachine) {
   EXPECT_LE(budget.available_bytes, budget.system_bytes);
 }
 
+TEST(HugePages, AreAllowedUnlessTheSystemSaysNever) {
+  FakeRoot root;
+  EXPECT_FALSE(huge_pages_allowed(root.path())) << "a kernel without them";
+  for (const auto& [modes, allowed] : {std::pair("always [madvise] never\n", true), {"[always] madvise never\n", true},
+                                       {"always madvise [never]\n", false}}) {
+    root.write("/sys/kernel/mm/transparent_hugepage/enabled", modes);
+    EXPECT_EQ(huge_pages_allowed(root.path()), allowed) << modes;
+  }
+}
+
 TEST(Rss, FollowsWhatIsTouched) {
   const uint64_t before = current_rss_bytes();
   ASSERT_GT(before, 0u);

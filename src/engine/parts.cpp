@@ -52,8 +52,8 @@ ReplayMode replay_mode(const std::string& name) {
 }
 
 Engine::Parts::Parts(const Options& o) : options(o) {
-  if (options.pack != "cache" && options.pack != "none")
-    fail(Code::kUsage, "--pack is '{}'; choose cache or none", options.pack);
+  if (options.pack != "cache" && options.pack != "mapped" && options.pack != "none")
+    fail(Code::kUsage, "--pack is '{}'; choose cache, mapped or none", options.pack);
   if (options.prompt_rows < 1 || options.prompt_rows > kWideRows)
     fail(Code::kUsage, "{} prompt rows asked for; 1 to {} are possible", options.prompt_rows, kWideRows);
   if (options.draft_depth > kMaxDepth) fail(Code::kUsage, "a draft depth of {} was asked for; 1 to {} are possible", options.draft_depth, kMaxDepth);
@@ -105,7 +105,8 @@ void Engine::Parts::choose_machine() {
 
 PackOptions Engine::Parts::pack_options() const {
   PackOptions p;
-  if (options.pack == "cache") p.cache_dir = options.cache_dir.empty() ? CacheDir::default_path() : options.cache_dir;
+  if (options.pack != "none") p.cache_dir = options.cache_dir.empty() ? CacheDir::default_path() : options.cache_dir;
+  p.mapped = options.pack == "mapped";
   p.dequantize = options.float_path;
   p.threads = pool->threads();
   if (options.progress) p.progress = options.progress;
@@ -125,6 +126,7 @@ void Engine::Parts::load_weights() {
   pack = PackedModel::load(*source, pack_options());
   info.pack_key = pack->key();
   info.weight_bytes = pack->bytes();
+  info.weights_place = pack->place();
   info.profile = "portable";
   info.activations = options.float_path ? "f32" : "a8";
 }

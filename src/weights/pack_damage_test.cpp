@@ -23,7 +23,7 @@ class DamagedPack : public PackOnDisk {
   // Opens the file as it is: its content when it is accepted, nothing when it is refused as damaged.
   std::optional<std::string> accepted() {
     try {
-      const auto pack = PackStore(cache_).open(key_, plan_, pool_, {});
+      const auto pack = PackStore(cache_).open(key_, plan_, false, pool_, {});
       std::string all(reinterpret_cast<const char*>(pack->file.bytes().data()) + pack->header.data_start,
                       pack->header.plan.data_bytes);
       std::string content;

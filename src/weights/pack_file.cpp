@@ -57,7 +57,7 @@ std::vector<std::string> remove_dead_temporaries(const CacheDir& folder) {
 }
 
 void verify_pack_data(const MappedFile& file, const PackHeader& header, WorkerPool& pool,
-                      const PackProgress& progress) {
+                      const PackProgress& progress, std::byte* into) {
   const PackPieces pieces(header.plan);
   std::vector<uint64_t> sums(pieces.count());
   std::vector<std::vector<std::byte>> scratches(pool.threads());
@@ -70,9 +70,11 @@ void verify_pack_data(const MappedFile& file, const PackHeader& header, WorkerPo
       const PackTensor& tensor = header.plan.tensors[at.tensor];
       const PackPiece piece = tensor.piece(at.piece);
       // Copied, not read in place: a page that the disk cannot deliver then is an error and not the end.
-      scratch.resize(piece.bytes);
-      file.read(header.data_start + tensor.offset + piece.offset, scratch);
-      sums[index] = xxh3(scratch.data(), piece.bytes);
+      const uint64_t offset = tensor.offset + piece.offset;
+      if (into == nullptr) scratch.resize(piece.bytes);
+      const std::span<std::byte> copy(into == nullptr ? scratch.data() : into + offset, piece.bytes);
+      file.read(header.data_start + offset, copy);
+      sums[index] = xxh3(copy.data(), copy.size());
       meter.add(piece.bytes);
       if (worker.index() == 0) meter.show();
     });

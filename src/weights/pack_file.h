@@ -45,8 +45,10 @@ std::string encode_pack_header(const PackHeader& header);
 // have and lie inside the file.
 PackHeader decode_pack_header(const MappedFile& file);
 
-// Recomputes the checksum of every tensor. Throws Error(kInput) that names the first one that differs.
-void verify_pack_data(const MappedFile& file, const PackHeader& header, WorkerPool& pool, const PackProgress& progress);
+// Recomputes the checksum of every tensor. Throws Error(kInput) that names the first one that differs. into: where the data, as it
+// was checked, is left (header.plan.data_bytes bytes), or null.
+void verify_pack_data(const MappedFile& file, const PackHeader& header, WorkerPool& pool, const PackProgress& progress,
+                      std::byte* into = nullptr);
 
 // Writes a pack file under a temporary name that holds a lock while its writer lives. Pieces may come in any order and
 // from several threads.

@@ -8,10 +8,11 @@ namespace {
 
 class StoredPackLoader {
  public:
-  StoredPackLoader(const TensorSource& source, PackPlan plan, const std::string& cache_dir, WorkerPool& pool,
-                   const PackProgress& progress)
+  StoredPackLoader(const TensorSource& source, PackPlan plan, const std::string& cache_dir, bool mapped,
+                   WorkerPool& pool, const PackProgress& progress)
       : source_(source),
         store_(cache_dir),
+        mapped_(mapped),
         pool_(pool),
         progress_(progress),
         identity_(source.identity()),
@@ -42,7 +43,7 @@ class StoredPackLoader {
   // A pack that cannot be used is a reason to make it again, not an error; one that others can write is an error.
   std::optional<StoredPack> try_open(const std::string& key) {
     try {
-      return store_.open(key, header_.plan, pool_, progress_);
+      return store_.open(key, header_.plan, mapped_, pool_, progress_);
     } catch (const Error& e) {
       if (e.code() != Code::kInput) throw;
       const bool told = problem_ == e.what();
@@ -97,13 +98,14 @@ class StoredPackLoader {
     store_.write_record({identity_, header_.plan.dequantize, header_.key});
     // A pack of another version has another key, and nothing leads to it any more.
     if (!unusable_key_.empty() && unusable_key_ != header_.key) store_.packs().remove(pack_name(unusable_key_));
-    auto pack = store_.open(header_.key, header_.plan, pool_, progress_);
+    auto pack = store_.open(header_.key, header_.plan, mapped_, pool_, progress_);
     if (!pack) fail(Code::kResource, "{}: the pack vanished after it was written; start again", store_.packs().path());
     return std::move(*pack);
   }
 
   const TensorSource& source_;
   const PackStore store_;
+  const bool mapped_;
   WorkerPool& pool_;
   const PackProgress& progress_;
   const std::string identity_;
@@ -115,9 +117,9 @@ class StoredPackLoader {
 
 }  // namespace
 
-StoredPack load_stored_pack(const TensorSource& source, PackPlan plan, const std::string& cache_dir, WorkerPool& pool,
-                            const PackProgress& progress) {
-  return StoredPackLoader(source, std::move(plan), cache_dir, pool, progress).load();
+StoredPack load_stored_pack(const TensorSource& source, PackPlan plan, const std::string& cache_dir, bool mapped,
+                            WorkerPool& pool, const PackProgress& progress) {
+  return StoredPackLoader(source, std::move(plan), cache_dir, mapped, pool, progress).load();
 }
 
 }  // namespace stet

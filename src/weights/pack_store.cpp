@@ -57,13 +57,22 @@ bool same_plan(const PackPlan& a, const PackPlan& b) {
          std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), same_tensor);
 }
 
+// Why a pack of so many bytes is not copied into huge pages; empty: it is.
+std::string why_mapped(bool asked, uint64_t bytes) {
+  if (asked) return "as asked";
+  if (!huge_pages_allowed()) return "the system grants no huge pages";
+  const MemoryBudget budget = memory_budget();
+  if (bytes > budget.available_bytes / 2) return "a copy in huge pages would take more than half of the memory left";
+  return "";
+}
+
 }  // namespace
 
 PackStore::PackStore(const std::string& cache_dir)
     : root_(cache_dir), packs_(root_.path() + "/packs"), sources_(root_.path() + "/sources") {}
 
-std::optional<StoredPack> PackStore::open(const std::string& key, const PackPlan& plan, WorkerPool& pool,
-                                          const PackProgress& progress) const {
+std::optional<StoredPack> PackStore::open(const std::string& key, const PackPlan& plan, bool mapped,
+                                          WorkerPool& pool, const PackProgress& progress) const {
   const std::string name = pack_name(key);
   if (!packs_.has(name)) return std::nullopt;
   const std::string path = packs_.path_of(name);
@@ -71,11 +80,14 @@ std::optional<StoredPack> PackStore::open(const std::string& key, const PackPlan
   PackHeader header = decode_pack_header(file);
   if (header.key != key || !same_plan(header.plan, plan))
     fail(Code::kInput, "{}: damaged: it is the pack of other tensors, {}", path, header.key);
-  verify_pack_data(file, header, pool, progress);
+  std::optional<AlignedBuffer> memory;
+  const std::string why = why_mapped(mapped, plan.data_bytes);
+  if (why.empty()) memory.emplace(plan.data_bytes + kPackSlackBytes);
+  verify_pack_data(file, header, pool, progress, memory ? memory->data() : nullptr);
   // The access time tells `stet cache list` when a pack was used last; file systems do not keep it by themselves.
   const struct timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
   (void)::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW);
-  return StoredPack{std::move(file), std::move(header)};
+  return StoredPack{std::move(file), std::move(header), std::move(memory), memory ? "in huge pages" : "mapped: " + why};
 }
 
 bool PackStore::has_similar(const PackPlan& plan) const {

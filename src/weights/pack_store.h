@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "device/memory.h"
 #include "device/cache_dir.h"
 #include "weights/pack_file.h"
 
@@ -19,6 +20,8 @@ namespace stet {
 struct StoredPack {
   MappedFile file;
   PackHeader header;
+  std::optional<AlignedBuffer> memory;  // the data, in huge pages; nothing where it stays mapped
+  std::string place;                    // as PackedModel::place()
 };
 
 struct SourceRecord {
@@ -32,9 +35,11 @@ class PackStore {
   // Opens or makes the folders. Throws Error(kResource) as CacheDir does.
   explicit PackStore(const std::string& cache_dir);
 
-  // Maps the pack of a key and verifies all of it; nothing when there is none. Throws Error(kInput) when it is damaged,
+  // Opens the pack of a key and verifies all of it; nothing when there is none. Checking reads every byte anyway, so unless `mapped`
+  // it leaves a copy in huge pages, which are read up to a quarter faster than a file's pages of 4 KiB (docs/performance.md); where
+  // the system grants none, or the copy would take more than half of the memory that is left, the pack stays mapped. Throws Error(kInput) when it is damaged,
   // stale or not a pack of `plan`, Error(kResource) when others own it or can write it.
-  std::optional<StoredPack> open(const std::string& key, const PackPlan& plan, WorkerPool& pool,
+  std::optional<StoredPack> open(const std::string& key, const PackPlan& plan, bool mapped, WorkerPool& pool,
                                  const PackProgress& progress) const;
   // Whether a pack of these shapes and options is there, so that hashing the source may save packing it.
   bool has_similar(const PackPlan& plan) const;
@@ -55,7 +60,7 @@ class PackStore {
 
 // The pack of a source from the cache; made and written there when it is missing, damaged or stale.
 // Throws Error(kInput) for a damaged source, Error(kResource) for an unsafe, read-only or full cache directory.
-StoredPack load_stored_pack(const TensorSource& source, PackPlan plan, const std::string& cache_dir, WorkerPool& pool,
-                            const PackProgress& progress);
+StoredPack load_stored_pack(const TensorSource& source, PackPlan plan, const std::string& cache_dir, bool mapped,
+                            WorkerPool& pool, const PackProgress& progress);
 
 }  // namespace stet

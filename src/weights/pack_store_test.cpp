@@ -43,8 +43,12 @@ TEST_F(PackOnDisk, EveryFormatComesBack) {
   PackOptions o = options(2);
   for (const bool dequantize : {false, true}) {
     o.dequantize = dequantize;
+    o.mapped = false;
     const auto made = PackedModel::load(source, o);
+    o.mapped = true;
     const auto mapped = PackedModel::load(source, o);
+    EXPECT_EQ(made->place(), huge_pages_allowed() ? "in huge pages" : "mapped: the system grants no huge pages");
+    EXPECT_EQ(mapped->place(), "mapped: as asked");
     PackOptions memory;
     memory.dequantize = dequantize;
     const auto want = PackedModel::load(source, memory);

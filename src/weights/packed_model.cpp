@@ -19,12 +19,14 @@ class Pack final : public PackedModel {
     for (const PackTensor& t : plan_.tensors) index_.emplace(t.name, &t);
   }
 
-  void keep(AlignedBuffer memory) {
+  void keep(AlignedBuffer memory, std::string place) {
     memory_ = std::move(memory);
+    place_ = std::move(place);
     point_into(reinterpret_cast<const uint8_t*>(memory_.data()));
   }
-  void keep(MappedFile file, uint64_t data_start) {
+  void keep(MappedFile file, uint64_t data_start, std::string place) {
     file_.emplace(std::move(file));
+    place_ = std::move(place);
     point_into(reinterpret_cast<const uint8_t*>(file_->bytes().data()) + data_start);
   }
 
@@ -41,6 +43,7 @@ class Pack final : public PackedModel {
   uint64_t bytes() const override { return plan_.data_bytes; }
   const std::string& key() const override { return key_; }
   bool synthetic() const override { return synthetic_; }
+  const std::string& place() const override { return place_; }
 
  private:
   void point_into(const uint8_t* data) {
@@ -52,6 +55,7 @@ class Pack final : public PackedModel {
   const PackPlan plan_;
   const std::string key_;
   const bool synthetic_;
+  std::string place_;
   const uint8_t* data_ = nullptr;
   std::unordered_map<std::string_view, const PackTensor*> index_;
   std::unordered_map<std::string_view, PackedMatrix> matrices_;
@@ -86,7 +90,7 @@ std::unique_ptr<PackedModel> pack_in_memory(const TensorSource& source, PackPlan
   build_pack(source, plan, pool, &sink, progress);
   std::string key = pack_key(plan);
   auto pack = std::make_unique<Pack>(std::move(plan), std::move(key), source.synthetic());
-  pack->keep(std::move(memory));
+  pack->keep(std::move(memory), "in memory");
   return pack;
 }
 
@@ -99,10 +103,14 @@ std::unique_ptr<PackedModel> PackedModel::load(const TensorSource& source, const
   WorkerPool pool(threads);
   // A generator is faster than a disk, and its models are for one measurement: they leave nothing behind.
   if (!options.cache_dir.empty() && !source.synthetic()) {
-    StoredPack stored = load_stored_pack(source, std::move(plan), options.cache_dir, pool, options.progress);
+    StoredPack stored = load_stored_pack(source, std::move(plan), options.cache_dir, options.mapped, pool, options.progress);
     const uint64_t data_start = stored.header.data_start;
     auto pack = std::make_unique<Pack>(std::move(stored.header.plan), std::move(stored.header.key), false);
-    pack->keep(std::move(stored.file), data_start);
+    if (stored.memory) {
+      pack->keep(std::move(*stored.memory), std::move(stored.place));
+    } else {
+      pack->keep(std::move(stored.file), data_start, std::move(stored.place));
+    }
     return pack;
   }
   return pack_in_memory(source, std::move(plan), pool, options.progress);

@@ -1,5 +1,5 @@
 // The weights of a model as the kernels read them: every matrix packed (formats/pack.h), every vector f32, all in one mapping that
-// never moves. Made once from a TensorSource, then mapped from the user's cache directory (docs/design.md).
+// never moves. Made once from a TensorSource, then kept in the user's cache directory (docs/design.md).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ namespace stet {
 
 struct PackOptions {
   std::string cache_dir;    // empty: keep the pack in memory ("--pack none")
+  bool mapped = false;      // a pack from the cache stays mapped instead of being copied into huge pages ("--pack mapped")
   bool dequantize = false;  // the float reference path: every matrix becomes F32
   unsigned threads = 1;
   // Called now and then, from one thread: what is being done and how far it is. Also once before a pack file is written, with
@@ -24,7 +25,7 @@ struct PackOptions {
 
 class PackedModel {
  public:
-  // Maps the pack of `source` from the cache, or makes it. Throws Error(kInput) for a damaged source, Error(kResource) for too
+  // Loads the pack of `source` from the cache, or makes it. Throws Error(kInput) for a damaged source, Error(kResource) for too
   // little memory or disk and for an unsafe cache directory.
   static std::unique_ptr<PackedModel> load(const TensorSource& source, const PackOptions& options);
   virtual ~PackedModel() = default;
@@ -37,6 +38,8 @@ class PackedModel {
   virtual uint64_t bytes() const = 0;        // of the pack in memory
   virtual const std::string& key() const = 0;  // SHA-256, the content address
   virtual bool synthetic() const = 0;
+  // Where the data lies, and why there: "in huge pages", "mapped: ...". Bytes read a second depend on it, bits do not.
+  virtual const std::string& place() const = 0;
 };
 
 }  // namespace stet
