@@ -15,4 +15,7 @@ inline constexpr const char* kDefaultModelFile = "SmolLM2-135M-Instruct.Q4_1.ggu
 // to fetch it when the default model is not there, and what the readers throw.
 std::unique_ptr<TensorSource> open_model(const std::string& name, const std::string& cache_dir);
 
+// Where the file of a model lies that is not synthetic; whether it is there is not checked.
+std::string model_path(const std::string& name, const std::string& cache_dir);
+
 }  // namespace stet

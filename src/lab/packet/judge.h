@@ -10,9 +10,14 @@ namespace stet {
 
 struct Judge {
   std::string_view kind;  // "bench", "compare", "spec-eval"
-  // results.json without its envelope: a JSON object, deterministic.
+  // results.json without its envelope: a JSON object, deterministic. Throws Error(kInput) for a plan that it does not
+  // understand; a packet without any event has results too.
   std::string (*results)(const Packet& packet);
 };
+
+#define JUDGE(kind, function) std::string function(const Packet& packet);
+#include "lab/packet/judges.def"
+#undef JUDGE
 
 // Throws Error(kUnsupported) naming the kinds there are.
 const Judge& judge_of(std::string_view kind);
