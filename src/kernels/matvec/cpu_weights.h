@@ -11,7 +11,7 @@ constexpr int kTileVectors = 16 / kLanes;  // vectors that make the 16 rows of a
 
 // Each format specialises this. An integer format has
 //   kCodes, kScales    bytes of a block of 16 rows
-//   kAhead             bytes that reading runs ahead of use; 0: the processor's own prefetcher does better (docs/performance.md)
+//   kAhead             bytes that reading runs ahead of use for one row of x; 0: the processor's own prefetcher does as well
 //   accumulate<C>(codes, scales, record, acc)   adds the block's terms of C activation rows: acc[row * kTileVectors + vector]
 // and a float format
 //   kBytes             of an element

@@ -9,6 +9,10 @@
 
 namespace stet::STET_ISA {
 
+// Several rows of x keep a core busy between two loads of weights, and the processor's own prefetcher then falls behind, whatever
+// the format: 8 rows of Q8_0 took 110 ms without asking ahead and 63 with (docs/performance.md).
+constexpr uint32_t kAheadOfRows = 8192;
+
 // Balanced pairwise tree over partials that arrive in order: a binary counter of subtrees.
 template <int kWidth>
 struct SegmentTree {
@@ -29,7 +33,7 @@ struct SegmentTree {
 
 constexpr int kHalves = static_cast<int>(kTileRows) / kLanes;  // vectors that make the 16 rows of a tile
 
-// Asks for the bytes that are read kAhead later; 0: the processor's own prefetcher does better (docs/performance.md).
+// Asks for the bytes that are read kAhead later; 0: the processor's own prefetcher does as well (docs/performance.md).
 template <uint32_t kAhead>
 inline void prefetch_span(const uint8_t* p, uint32_t bytes) {
   if constexpr (kAhead != 0)
@@ -51,7 +55,7 @@ void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
       const uint32_t n = blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks;
       const uint8_t* scales = tile + n * Weights::kCodes;
       for (uint32_t b = 0; b < n; ++b, x += C * kActRecord) {
-        if constexpr (kPrefetch) prefetch_span<Weights::kAhead>(tile + b * kBytes, kBytes);
+        if constexpr (kPrefetch) prefetch_span<C == 1 ? Weights::kAhead : kAheadOfRows>(tile + b * kBytes, kBytes);
         Weights::template accumulate<C>(tile + b * Weights::kCodes, scales + b * Weights::kScales, x, acc);
       }
       tile += n * kBytes;
