@@ -97,7 +97,6 @@ struct EngineInfo {
   std::string threads_why;
   uint32_t context = 0, trained_context = 0;
   std::string weights_place;  // "in huge pages", "mapped: ..." and why
-  std::string weights_place;  // "in huge pages", "mapped: ..." and why
   uint64_t weight_bytes = 0, kv_bytes = 0;  // kv_bytes: of the whole context
   std::string memory_why;
   uint32_t draft_depth = 0;
@@ -112,10 +111,12 @@ class Engine {
 
   const EngineInfo& info() const;
 
-  // Text to ids: plain text, or messages through the model's chat template. Throw Error(kUnsupported) for a model without a
-  // vocabulary or without a template.
-  std::vector<int32_t> tokenize(std::string_view text) const;
-  std::vector<int32_t> tokenize_chat(std::span<const ChatMessage> messages) const;
+  // Text to ids: plain text, or messages through the model's chat template. add_bos: begin with the token that begins a text, if the
+  // model wants one. add_generation_prompt: end with what introduces the assistant's answer. Throw Error(kUnsupported) for a model
+  // without a vocabulary or without a template; Error(kInput), naming the message, where the template refuses or drops one.
+  std::vector<int32_t> tokenize(std::string_view text, bool add_bos = true) const;
+  std::vector<int32_t> tokenize_chat(std::span<const ChatMessage> messages, bool add_generation_prompt = true) const;
+  uint32_t vocab() const;  // token ids are below this
   bool has_vocabulary() const;
   bool has_chat_template() const;
 

@@ -127,13 +127,14 @@ Engine::~Engine() = default;
 
 const EngineInfo& Engine::info() const { return parts_->info; }
 Engine::Parts& Engine::parts() { return *parts_; }
+uint32_t Engine::vocab() const { return parts_->desc.vocab; }
 uint32_t Engine::cached_tokens() const { return parts_->session->cached_tokens(); }
 bool Engine::has_vocabulary() const { return parts_->tokenizer != nullptr; }
 bool Engine::has_chat_template() const { return parts_->chat != nullptr; }
 
-std::vector<int32_t> Engine::tokenize(std::string_view text) const {
+std::vector<int32_t> Engine::tokenize(std::string_view text, bool add_bos) const {
   if (!has_vocabulary()) fail(Code::kUnsupported, "the model file holds no vocabulary: give token ids (stet logits --tokens)");
-  return parts_->tokenizer->encode(text, {.add_bos = true});
+  return parts_->tokenizer->encode(text, {.add_bos = add_bos});
 }
 
 std::string Engine::detokenize(std::span<const int32_t> tokens, bool special) const {
@@ -141,13 +142,13 @@ std::string Engine::detokenize(std::span<const int32_t> tokens, bool special) co
   return parts_->tokenizer->decode(tokens, special);
 }
 
-std::vector<int32_t> Engine::tokenize_chat(std::span<const ChatMessage> messages) const {
+std::vector<int32_t> Engine::tokenize_chat(std::span<const ChatMessage> messages, bool add_generation_prompt) const {
   if (!has_vocabulary()) return tokenize("");
   if (!has_chat_template()) fail(Code::kUnsupported, "the model has no chat template; use --raw");
   std::vector<Message> list;
   for (const ChatMessage& m : messages) list.push_back({m.role, m.content});
   const Tokenizer& t = *parts_->tokenizer;
-  ChatOptions options;
+  ChatOptions options{.add_generation_prompt = add_generation_prompt, .bos_token = "", .eos_token = ""};
   if (t.bos()) options.bos_token = t.token_bytes(*t.bos(), true);
   if (t.eos()) options.eos_token = t.token_bytes(*t.eos(), true);
   // UTC: the local time zone would be one more thing that the ids depend on.
