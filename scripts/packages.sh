@@ -42,8 +42,16 @@ agreed() {
 missing_packages() {
   headers=$(missing_headers)
   grep -v '^#' "$root/scripts/packages.txt" | while read -r group package probe; do
-    case " $* " in *" $group "*) has "$package" "${probe%%:*}" "${probe#*:}" || echo "$package" ;; esac
+    case " $* " in *" $group "*) has "$package" "${probe%%:*}" "${probe#*:}" || name_here "$package" ;; esac
   done
+}
+
+# Of NAME|NAME the first that apt knows; the first where it knows none (its lists may be empty yet).
+name_here() {
+  for name in $(echo "$1" | tr '|' ' '); do
+    if apt-cache show "$name" >/dev/null 2>&1; then echo "$name" && return; fi
+  done
+  echo "${1%%|*}"
 }
 
 has() { # package, kind of probe, what to look for
@@ -62,7 +70,7 @@ missing_headers() {
       "$root/scripts/packages.txt" | g++ -E -P -x c++ - | tr -d '"'
   else
     awk '!/^#/ && $3 ~ /^header:/ { print $2 }' "$root/scripts/packages.txt" | while read -r package; do
-      dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' || echo "$package"
+      dpkg-query -W -f '${Status}' $(echo "$package" | tr '|' ' ') 2>/dev/null | grep -q '^install ok installed' || echo "$package"
     done
   fi
 }
