@@ -105,7 +105,11 @@ void print_rates(Engine::Parts& p, const BenchFlags& f) {
   out["prefill_tokens_per_second"] = f.prompt > 0 ? nlohmann::json(f.prompt / median(prefill)) : nlohmann::json(nullptr);
   out["context"] = f.context;
   out["prompt"] = f.prompt;
-  out["weight_gbps"] = static_cast<double>(p.pack->bytes()) / median(decode) / 1e9;
+  // Beside each other, because the machine's bandwidth drifts.
+  const double read = read_bandwidth(p.info.threads), weights = static_cast<double>(p.pack->bytes()) / median(decode) / 1e9;
+  out["weight_gbps"] = weights;
+  out["read_gbps"] = read;
+  out["read_share"] = weights / read;
   fmt::print("{}\n", out.dump());
 }
 
@@ -124,8 +128,8 @@ void print_widths(Engine::Parts& p, const BenchFlags& f) {
   nlohmann::json out = identity(p.info);
   out["context"] = f.context;
   for (auto& [width, r] : ratios) {
-    out["pass_ms"].push_back(median(times[width]) * 1e3);
-    out["relative"].push_back(median(r));
+    out[fmt::format("pass_{}_ms", width)] = median(times[width]) * 1e3;
+    out[fmt::format("pass_{}_over_1", width)] = median(r);
   }
   fmt::print("{}\n", out.dump());
 }
@@ -164,7 +168,9 @@ void print_stages(Engine::Parts& p, const BenchFlags& f) {
 
 int run(const BenchFlags& f) {
   if (f.bandwidth) {
-    for (unsigned t = 1; t <= thread_budget().threads; ++t) fmt::print("{} threads: {:.1f} GB/s read\n", t, read_bandwidth(t));
+    nlohmann::json out;
+    for (unsigned t = 1; t <= thread_budget().threads; ++t) out[fmt::format("read_gbps_{}_threads", t)] = read_bandwidth(t);
+    fmt::print("{}\n", out.dump());
     return 0;
   }
   Options options = f.options;
