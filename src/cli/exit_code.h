@@ -15,6 +15,7 @@ enum ExitCode : int {
   kExitUnsupported = 4,
   kExitResource = 5,
   kExitDiverged = 6,
+  kExitUnproven = 7,
   kExitInterrupted = 130,
 };
 
