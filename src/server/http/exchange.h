@@ -1,4 +1,5 @@
-// One HTTP request and the way to answer it: what the transport gives to the API, and all that the API sees of the transport.
+// One HTTP request and the way to answer it: what the transport gives to the API, and all that the API sees of the
+// transport.
 #pragma once
 
 #include <chrono>
@@ -18,19 +19,19 @@ struct HttpRequest {
   std::string query;                           // what follows the '?', as sent
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
-  std::string client;                          // "127.0.0.1:51002", "unix"
+  std::string client;  // "127.0.0.1:51002", "unix"
   std::chrono::steady_clock::time_point arrived;
 };
 
 struct HttpReply {
   int status = 200;
   std::string content_type = "application/json";
-  std::string body;
+  std::string body = {};
   std::map<std::string, std::string> headers = {};
 };
 
-// Functions may be called from any thread, and return at once; what they send is queued, bounded by the transport (a reader that is
-// too slow is cut off). After the client has left, or after an answer has ended, they do nothing.
+// Functions may be called from any thread, and return at once; what they send is queued, bounded by the transport (a
+// reader that is too slow is cut off). After the client has left, or after an answer has ended, they do nothing.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -45,17 +46,19 @@ class Exchange {
   virtual void event(std::string_view data) = 0;
   // The stream is complete. Without it the connection is closed so that the client sees a cut stream.
   virtual void end_events() = 0;
-  // Ends the stream visibly incomplete: everything queued is sent, then the connection is closed without the last chunk.
+  // Ends the stream visibly incomplete: everything queued is sent, then the connection is closed without the last
+  // chunk.
   virtual void cut_events() = 0;
 
   // The client has closed the connection, or was cut off.
   virtual bool gone() const = 0;
-  // Told once, on the transport's thread, when the client leaves before the answer has ended; at once if it already has.
+  // Told once, on the transport's thread, when the client leaves before the answer has ended; at once if it already
+  // has.
   virtual void on_gone(std::function<void()> callback) = 0;
 };
 
-// Called on the transport's thread for every request that passed its checks; must not block. An Exchange that is dropped without an
-// answer gets 500.
+// Called on the transport's thread for every request that passed its checks; must not block. An Exchange that is
+// dropped without an answer gets 500.
 using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;
 
 }  // namespace stet

@@ -1,8 +1,8 @@
 // One model, one active generation: the only thread that touches the engine, and the queue in front of it.
 //
-// A request goes through QUEUED -> PREFILL -> DECODE -> DONE, or from any of the first three to CANCELLED or FAILED; every request has
-// an epoch (64 bits, from 1), and what a job hears after its end, or of another epoch, is an internal error. Between two requests the
-// session is at a boundary: nothing of one can reach the next.
+// A request goes through QUEUED -> PREFILL -> DECODE -> DONE, or from any of the first three to CANCELLED or FAILED. Each that gets its
+// turn has an epoch (64 bits, from 1), and what a job hears after its end, or of another epoch, is an internal error. Between two
+// requests the session is at a boundary: nothing of one can reach the next.
 #pragma once
 
 #include <chrono>
