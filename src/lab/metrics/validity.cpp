@@ -57,9 +57,7 @@ void judge_cache(const RequestRecord& r, const FigureRules& rules, RequestFigure
 
 void judge_text(const RequestRecord& r, const FigureRules& rules, RequestFigures& f) {
   const std::vector<int32_t> ids = r.token_ids();
-  if (const auto loop = repetition_loop(ids))
-    f.invalid.push_back(fmt::format("repetition loop: tokens {} to {} repeat a cycle of {}", loop->begin,
-                                    loop->begin + loop->tokens - 1, loop->period));
+  if (const auto loop = repetition_loop(ids)) f.invalid.push_back("repetition loop: " + shown(*loop));
   if (std::string wrong = cycle_contradiction(r); !wrong.empty()) f.invalid.push_back(std::move(wrong));
   if (!rules.speculative) return;
   AcceptanceCounts counts;

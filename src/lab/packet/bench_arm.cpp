@@ -40,8 +40,9 @@ BenchArmJudge::BenchArmJudge(const BenchPlan& plan, const BenchArm& arm, const P
   std::vector<const RequestRecord*> records;
   for (const JudgedRequest& r : requests_) records.push_back(r.record);
   repeat_ = repeat_test(starts_, records);
-  if (arm_.teacher) prove_by_repeat();
   judge_repeatability();
+  if (arm_.teacher) prove_by_repeat();
+  fail_by_contradiction();
 }
 
 void BenchArmJudge::collect() {
@@ -108,10 +109,15 @@ void BenchArmJudge::judge_repeatability() {
     if (!difference) continue;
     invalid_.push_back(fmt::format("not repeatable: requests '{}' and '{}' ask the same and differ at {}", other.id,
                                    r.id, shown(*difference)));
-    status_ = "failed";
-    reason_ = invalid_.back();
-    if (first_difference_.empty()) first_difference_ = reason_;
+    if (contradiction_.empty()) contradiction_ = invalid_.back();
   }
+}
+
+void BenchArmJudge::fail_by_contradiction() {
+  if (contradiction_.empty()) return;
+  status_ = "failed";
+  reason_ = contradiction_;
+  if (first_difference_.empty()) first_difference_ = contradiction_;
 }
 
 void BenchArmJudge::judge_identity() {
@@ -202,12 +208,12 @@ void BenchArmJudge::compare_request(JudgedRequest& request, const Teacher& teach
 void BenchArmJudge::compare(const Teacher* teacher, const std::string& against) {
   if (teacher == nullptr) return;
   against_ = against;
-  const bool failed = status_ == "failed";  // it contradicted itself already
-  if (!failed && !teacher->problem.empty()) {
+  if (!teacher->problem.empty() && contradiction_.empty()) {
     reason_ = "the teacher proves nothing: " + teacher->problem;
     return;
   }
   const std::string basis = starts_.empty() ? "" : basis_difference(teacher->identity, identity_);
+  first_difference_.clear();
   for (JudgedRequest& r : requests_) {
     compare_request(r, *teacher);
     compared_ += r.exact.has_value() ? 1 : 0;
@@ -216,12 +222,11 @@ void BenchArmJudge::compare(const Teacher* teacher, const std::string& against) 
       first_difference_ = fmt::format("request '{}' (step '{}', start {}), {}", r.record->id, r.record->step_id,
                                       r.record->start, r.difference);
   }
-  if (failed) return;
-  if (!basis.empty()) {
+  if (!basis.empty())
     reason_ = fmt::format("the teacher answered another question: {}", basis);
-    return;
-  }
-  settle_comparison();
+  else
+    settle_comparison();
+  if (status_ != "failed") fail_by_contradiction();
 }
 
 void BenchArmJudge::settle_comparison() {

@@ -42,6 +42,7 @@ class BenchArmJudge {
   void prove_by_repeat();
   void compare_request(JudgedRequest& request, const Teacher& teacher);
   void settle_comparison();
+  void fail_by_contradiction();
 
   bool speeds_shown() const;
   std::vector<std::pair<std::string, const RequestFigures*>> timed(std::optional<uint32_t> start) const;
@@ -65,7 +66,7 @@ class BenchArmJudge {
 
   std::string status_ = "unproven", reason_ = "there is no teacher", against_;  // of exactness
   uint32_t compared_ = 0, equal_ = 0;
-  std::string first_difference_;
+  std::string first_difference_, contradiction_;  // from what it is compared with; of its own answers to one question
 };
 
 }  // namespace stet
