@@ -109,7 +109,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  const EngineInfo& info() const;
+  const EngineInfo& info() const;  // any thread, also beside generate(); so are the functions of text below
 
   // Text to ids: plain text, or messages through the model's chat template. add_bos: begin with the token that begins a text, if the
   // model wants one. add_generation_prompt: end with what introduces the assistant's answer. Throw Error(kUnsupported) for a model
@@ -129,7 +129,7 @@ class Engine {
   Generation generate(const Request& request, const std::function<bool(const CycleEvent& cycle)>& on_cycle = nullptr,
                       const std::function<bool(uint32_t done, uint32_t total)>& on_prefill = nullptr);
 
-  // Tokens that have KV rows now: the next request may reuse what it has in common with them.
+  // Tokens that have KV rows now: the next request may reuse what it has in common with them. Not beside generate().
   uint32_t cached_tokens() const;
 
   // Logits of every position of `tokens`, in order: sink(position, logits of vocab floats). Leaves no timeline behind.

@@ -50,6 +50,8 @@ void prepare_process() {
   handle(SIGPIPE, SIG_IGN);
 }
 
+void count_terminations() { handle(SIGTERM, on_interrupt); }
+
 unsigned interrupts() { return count.load(); }
 bool was_resumed() { return resumed.exchange(false); }
 int interrupt_fd() { return wake_pipe[0]; }

@@ -7,6 +7,9 @@ namespace stet {
 // standard stream that is closed is opened on something harmless, so that no file takes its number.
 void prepare_process();
 
+// From now on a request to terminate (SIGTERM) counts as an interrupt; else it ends the process.
+void count_terminations();
+
 // Interrupts that nobody has taken yet.
 unsigned interrupts();
 // Takes them: returns their number and begins at 0 again.
