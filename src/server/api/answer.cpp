@@ -116,10 +116,9 @@ void Answer::cancelled(std::string_view why, const Generation& so_far) {
 void Answer::failed(const std::exception& error) {
   const ApiError known = to_api_error(error);
   end_with(known);
-  Generation nothing;
-  nothing.finish = Finish::cancelled;
-  account(nothing, known.status);
-  shared_->log(fmt::format("#{} failed: {}", exchange_->request().id, known.what()));
+  shared_->metrics.failed();
+  shared_->metrics.replied(endpoint_, known.status);
+  shared_->log_request(exchange_->request(), known.status, fmt::format("failed: {}", known.what()));
 }
 
 void Answer::end_with(const ApiError& error) {

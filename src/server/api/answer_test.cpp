@@ -105,6 +105,9 @@ TEST_F(AnswerTest, AnErrorBeforeTheFirstByteHasAStatus) {
     EXPECT_EQ(exchange->answer().status, 500);
     EXPECT_EQ(exchange->json()["error"]["type"], "server_error");
     EXPECT_EQ(exchange->json()["error"]["message"], "logit 7 is NaN");
+    EXPECT_THAT(log.back(), HasSubstr(" 500 from unix"));
+    EXPECT_THAT(log.back(), HasSubstr("failed: logit 7 is NaN"));
+    EXPECT_THAT(metrics(), HasSubstr("stet_generations_total{finish=\"failed\"} 1"));
   }
 }
 
@@ -153,7 +156,6 @@ TEST_F(AnswerTest, WhoHasLeftIsNotWaitedForAndNotAnswered) {
 
 TEST_F(AnswerTest, IsCounted) {
   const auto answer = make(true);
-  test::Gate gate;
   two_cycles(*answer);
   answer->done(generation());
   const std::string text = metrics();

@@ -128,6 +128,8 @@ void Metrics::finished(const Generation& answer, double seconds) {
   m.request_output.Observe(static_cast<double>(output));
 }
 
+void Metrics::failed() { impl_->finishes.Add({{"finish", "failed"}}).Increment(); }
+
 std::string Metrics::text(const LoopStatus& status, double uptime_seconds) {
   Impl& m = *impl_;
   const std::lock_guard lock(m.scrape);

@@ -23,6 +23,8 @@ class Metrics {
   void tokens(uint32_t count, double seconds);              // that came together, so long after those before them
   void finished(const Generation& answer, double seconds);  // whether complete or cancelled; seconds since it arrived
 
+  void failed();
+
   // Prometheus' text format: what was counted, and the state of the loop.
   std::string text(const LoopStatus& status, double uptime_seconds);
 
