@@ -16,13 +16,15 @@ namespace {
 
 bool interrupted() { return interrupts() > 0; }
 
+// With milliseconds, so that two runs have two plans.
 std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
+  std::timespec now = {};
+  std::timespec_get(&now, TIME_UTC);
   std::tm parts = {};
-  ::gmtime_r(&now, &parts);
+  ::gmtime_r(&now.tv_sec, &parts);
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return fmt::format("{}.{:03}Z", text, now.tv_nsec / 1000000);
 }
 
 // A progress line, with what was found in each answer as it comes.

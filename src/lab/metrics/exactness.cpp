@@ -20,10 +20,6 @@ std::map<StepKey, const RequestRecord*> steps_of(std::span<const RequestRecord* 
   return steps;
 }
 
-bool has_ids(const RequestRecord& r) {
-  return std::any_of(r.chunks.begin(), r.chunks.end(), [](const ChunkEvent& c) { return c.token_ids.has_value(); });
-}
-
 // Empty: the same.
 std::string difference_of(const RequestRecord& a, const RequestRecord& b) {
   if (a.prompt != b.prompt) return "the prompts differ";
@@ -35,6 +31,13 @@ std::string difference_of(const RequestRecord& a, const RequestRecord& b) {
 std::string shown_id(const std::optional<int32_t>& id) { return id ? fmt::format("{}", *id) : "the end"; }
 
 }  // namespace
+
+bool ids_known(const RequestRecord& r) {
+  const auto has_ids = [](const ChunkEvent& c) { return c.token_ids.has_value(); };
+  const auto has_token = [](const ChunkEvent& c) { return c.channel != Channel::none; };
+  return std::any_of(r.chunks.begin(), r.chunks.end(), has_ids) ||
+         (r.cancelled_by_client && std::none_of(r.chunks.begin(), r.chunks.end(), has_token));
+}
 
 std::optional<TokenDifference> first_difference(std::span<const int32_t> expected, std::span<const int32_t> found,
                                                 bool prefix) {
@@ -62,7 +65,7 @@ RepeatTest repeat_test(std::span<const StartRecord> starts, std::span<const Requ
     bool complete = true, equal = true;
     for (size_t i = 0; i < by_start.size(); ++i) {
       const auto it = by_start[i].find(step);
-      complete = complete && it != by_start[i].end() && has_ids(*it->second);
+      complete = complete && it != by_start[i].end() && ids_known(*it->second);
       if (!complete) break;
       const std::string difference = difference_of(*by_start[0].at(step), *it->second);
       if (difference.empty()) continue;

@@ -16,6 +16,9 @@ struct TokenDifference {
   std::optional<int32_t> expected, found;  // nothing: that answer ended before
 };
 
+// Whether the ids of an answer are known: a frame has them, or its client left before the first token came.
+bool ids_known(const RequestRecord& request);
+
 // prefix: the shorter one may end anywhere (its client left); else both must end at the same place.
 std::optional<TokenDifference> first_difference(std::span<const int32_t> expected, std::span<const int32_t> found,
                                                 bool prefix = false);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lab/metrics/acceptance.h"
+#include "lab/metrics/exactness.h"
 #include "lab/metrics/repetition.h"
 #include "lab/metrics/system.h"
 
@@ -26,13 +27,12 @@ void judge_end(const RequestRecord& r, const FigureRules& rules, RequestFigures&
 }
 
 void judge_counts(const RequestRecord& r, RequestFigures& f) {
-  bool ids = false, tokens_without_ids = false;
+  bool tokens_without_ids = false;
   for (const ChunkEvent& chunk : r.chunks) {
-    ids = ids || chunk.token_ids.has_value();
     tokens_without_ids =
         tokens_without_ids || (!chunk.token_ids && chunk.channel != Channel::none && !chunk.text.empty());
   }
-  if (!ids || tokens_without_ids) {
+  if (!ids_known(r) || tokens_without_ids) {
     f.unproven.emplace_back("token ids: not every frame with text has them, so tokens cannot be timed");
   } else if (!r.usage.completion_tokens) {
     if (!r.cancelled_by_client) f.unproven.emplace_back("count: the server reports no completion tokens");

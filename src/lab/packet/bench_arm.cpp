@@ -188,13 +188,11 @@ void BenchArmJudge::prove_by_repeat() {
 void BenchArmJudge::compare_request(JudgedRequest& request, const Teacher& teacher) {
   const RequestRecord& r = *request.record;
   const auto it = teacher.answers.find(r.step_id);
-  const bool ids =
-      std::any_of(r.chunks.begin(), r.chunks.end(), [](const ChunkEvent& c) { return c.token_ids.has_value(); });
   if (it == teacher.answers.end()) {
     request.difference = "the teacher did not answer this step";
   } else if (it->second.prompt_sha256 != prompt_hash(r)) {
     request.difference = "the teacher was asked something else";
-  } else if (!ids) {
+  } else if (!ids_known(r)) {
     request.difference = "the answer has no token ids";
   } else {
     const std::vector<int32_t> found = r.token_ids();
