@@ -124,7 +124,11 @@ enum class Event : uint8_t { raised, interrupted, timeout };
 // Waits for the flag (null: for none), a signal, or the time. A signal is taken.
 Event wait_for(const Flag* flag, std::optional<Clock::time_point> until = std::nullopt) {
   for (;;) {
-    if (take_interrupts() > 0) return Event::interrupted;
+    // Looked at first: taking empties the pipe, also of a signal that comes just then.
+    if (interrupts() > 0) {
+      take_interrupts();
+      return Event::interrupted;
+    }
     int left = -1;
     if (until)
       left = static_cast<int>(

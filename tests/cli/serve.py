@@ -17,7 +17,7 @@ from harness import TIMEOUT_S, Stet, check, equal
 
 TINY = "synth:tiny:q4_0"
 # Takes seconds for an answer of a thousand tokens, and a moment to load.
-SLOW = "synth:smollm2-135m:q4_0"
+SLOW = "synth:smollm-135m:q4_0"
 PROMPT = "a prompt that nobody else has"
 
 

@@ -47,6 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The client is told to be gone, and the connection is closed.
   void cut();
   bool closed() const { return state_ == State::closed; }
+  bool idle() const { return state_ == State::idle; }
 
   // Any thread: bytes of the running answer.
   void send(std::string_view bytes) { outbox_.send(bytes); }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -19,7 +20,7 @@ namespace {
 
 using namespace http;
 
-constexpr std::chrono::milliseconds kTick{50};
+constexpr std::chrono::milliseconds kTick{50}, kIdleTick{250};
 
 void prepare_socket(int fd, const HttpOptions& options) {
   const int on = 1;
@@ -45,6 +46,9 @@ struct HttpServer::Impl {
   void accept();
   void take_clients();
   void admit(int fd);
+  void sweep() {
+    std::erase_if(connections, [](const auto& connection) { return connection->closed(); });
+  }
   void tick();
   void tick_later();
   void retire();
@@ -99,6 +103,7 @@ void HttpServer::Impl::take_clients() {
 
 void HttpServer::Impl::admit(int fd) {
   prepare_socket(fd, options);
+  if (connections.size() >= options.max_connections) sweep();
   if (connections.size() >= options.max_connections) {
     const Refusal why{503, fmt::format("{} connections are open; no more are taken", connections.size()), "overloaded"};
     const std::string bytes = reply_bytes(error_reply(why), {.keep_alive = false});
@@ -116,7 +121,7 @@ void HttpServer::Impl::tick() {
   if (Connection::Clock::now() >= cut_at)
     for (const auto& connection : connections) connection->cut();
   for (const auto& connection : connections) connection->tick();
-  std::erase_if(connections, [](const auto& connection) { return connection->closed(); });
+  sweep();
   accept();
   if (done()) shared->io.stop();
   if (!connections.empty()) tick_later();
@@ -125,7 +130,8 @@ void HttpServer::Impl::tick() {
 void HttpServer::Impl::tick_later() {
   if (ticking) return;
   ticking = true;
-  timer.expires_after(kTick);
+  const bool idle = std::ranges::all_of(connections, [](const auto& connection) { return connection->idle(); });
+  timer.expires_after(idle ? kIdleTick : kTick);
   timer.async_wait([this](const boost::system::error_code&) {
     ticking = false;
     tick();
@@ -138,6 +144,7 @@ void HttpServer::Impl::retire() {
   door.reset();
   listener->close();
   for (const auto& connection : connections) connection->retire();
+  timer.cancel();
   tick();
 }
 

@@ -20,7 +20,7 @@
 namespace stet::http {
 namespace {
 
-constexpr int kBacklog = 128;
+constexpr int kBacklog = SOMAXCONN;  // clients that wait while this thread has no processor
 
 struct Place {
   std::string address;

@@ -27,8 +27,8 @@ bool names_a_version(std::string_view line) {
   const std::string_view name = line.substr(version, 8);
   if (name == "HTTP/1.1" || name == "HTTP/1.0") return false;  // the fault is behind it
   const auto is_digit = [&](size_t at) { return line[version + at] >= '0' && line[version + at] <= '9'; };
-  return name.starts_with("HTTP/") && line.size() >= version + 8 && is_digit(5) &&
-         line[version + 6] == '.' && is_digit(7);
+  return name.starts_with("HTTP/") && line.size() >= version + 8 && is_digit(5) && line[version + 6] == '.' &&
+         is_digit(7);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace stet::http {
 // How the answer to one request is framed.
 struct Framing {
   unsigned version = 11;
-  bool keep_alive = true;    // the connection goes on after it
-  bool head_only = false;    // HEAD
+  bool keep_alive = true;         // the connection goes on after it
+  bool head_only = false;         // HEAD
   std::string allow_origin = {};  // for CORS headers; empty: none
 };
 

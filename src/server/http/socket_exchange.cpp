@@ -12,19 +12,19 @@ SocketExchange::~SocketExchange() {
   if (stage_ == Stage::streaming) cut_events();
 }
 
-// REQUIRES: the lock is held.
-void SocketExchange::finish(bool keep) {
+std::function<void()> SocketExchange::finish(bool keep) {
   stage_ = Stage::ended;
-  on_gone_ = nullptr;
   connection_->answered(keep && framing_.keep_alive);
+  return std::exchange(on_gone_, nullptr);
 }
 
 void SocketExchange::reply(HttpReply reply) {
   const std::string bytes = reply_bytes(reply, framing_);
+  std::function<void()> told_no_more;
   const std::lock_guard lock(mutex_);
   if (stage_ != Stage::open || gone_) return;
   connection_->send(bytes);
-  finish(true);
+  told_no_more = finish(true);
 }
 
 void SocketExchange::begin_events(std::map<std::string, std::string> headers) {
@@ -43,16 +43,18 @@ void SocketExchange::event(std::string_view data) {
 }
 
 void SocketExchange::end_events() {
+  std::function<void()> told_no_more;
   const std::lock_guard lock(mutex_);
   if (stage_ != Stage::streaming || gone_) return;
   if (!framing_.head_only) connection_->send(events_end(framing_));
-  finish(framing_.version >= 11);
+  told_no_more = finish(framing_.version >= 11);
 }
 
 void SocketExchange::cut_events() {
+  std::function<void()> told_no_more;
   const std::lock_guard lock(mutex_);
   if (stage_ != Stage::streaming || gone_) return;
-  finish(false);
+  told_no_more = finish(false);
 }
 
 bool SocketExchange::gone() const {

@@ -26,7 +26,9 @@ class SocketExchange : public Exchange {
 
  private:
   enum class Stage : uint8_t { open, streaming, ended };
-  void finish(bool keep);
+  // REQUIRES: the lock is held. What it returns is destroyed without it: it may hold the last reference to this
+  // exchange.
+  [[nodiscard]] std::function<void()> finish(bool keep);
 
   const HttpRequest request_;
   const Framing framing_;
