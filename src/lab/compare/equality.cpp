@@ -29,24 +29,6 @@ std::optional<std::string> cycle_difference(const RequestRecord& a, const Reques
   return std::nullopt;
 }
 
-void judge_repeats(const ComparePlan& plan, const Packet& packet, const std::string& arm, Equality& result) {
-  std::vector<StartRecord> starts;
-  for (const StartRecord& s : packet.starts)
-    if (s.arm == arm) starts.push_back(s);
-  std::vector<const RequestRecord*> requests;
-  for (const RequestRecord& r : packet.requests)
-    if (r.arm == arm) requests.push_back(&r);
-  const RepeatTest test = repeat_test(starts, requests);
-  if (!test.first.empty()) result.faults.push_back(fmt::format("arm {} does not repeat itself: {}", arm, test.first));
-  for (const std::string& step : test.missing)
-    result.unproven.push_back(fmt::format("arm {} gives no token ids for step '{}' in some start", arm, step));
-  if (test.fresh_starts < test.starts)
-    result.unproven.push_back(fmt::format("arm {}: {} of {} starts were no fresh process", arm,
-                                          test.starts - test.fresh_starts, test.starts));
-  if (test.steps < plan.steps.size() && test.missing.empty())
-    result.unproven.push_back(fmt::format("arm {} answered {} of {} steps", arm, test.steps, plan.steps.size()));
-}
-
 // One answer of A for every step, and every answer of B against it.
 void judge_arms(const ComparePlan& plan, const Packet& packet, Equality& result) {
   std::map<std::string, const RequestRecord*> of_a;
@@ -80,6 +62,24 @@ void judge_arms(const ComparePlan& plan, const Packet& packet, Equality& result)
 }
 
 }  // namespace
+
+void judge_repeats(const ComparePlan& plan, const Packet& packet, const std::string& arm, Equality& result) {
+  std::vector<StartRecord> starts;
+  for (const StartRecord& s : packet.starts)
+    if (s.arm == arm) starts.push_back(s);
+  std::vector<const RequestRecord*> requests;
+  for (const RequestRecord& r : packet.requests)
+    if (r.arm == arm) requests.push_back(&r);
+  const RepeatTest test = repeat_test(starts, requests);
+  if (!test.first.empty()) result.faults.push_back(fmt::format("arm {} does not repeat itself: {}", arm, test.first));
+  for (const std::string& step : test.missing)
+    result.unproven.push_back(fmt::format("arm {} gives no token ids for step '{}' in some start", arm, step));
+  if (test.fresh_starts < test.starts)
+    result.unproven.push_back(fmt::format("arm {}: {} of {} starts were no fresh process", arm,
+                                          test.starts - test.fresh_starts, test.starts));
+  if (test.steps < plan.steps.size() && test.missing.empty())
+    result.unproven.push_back(fmt::format("arm {} answered {} of {} steps", arm, test.steps, plan.steps.size()));
+}
 
 Equality judge_equality(const ComparePlan& plan, const Packet& packet) {
   Equality result;

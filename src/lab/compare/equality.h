@@ -17,6 +17,9 @@ struct Equality {
   std::vector<std::string> unproven;  // what could not be compared
 };
 
+// One arm with itself, over the starts that there are.
+void judge_repeats(const ComparePlan& plan, const Packet& packet, const std::string& arm, Equality& result);
+
 // Every arm with itself over all its starts; then, as the plan says, B with A: ids, or ids and the depth and acceptance
 // of every cycle.
 Equality judge_equality(const ComparePlan& plan, const Packet& packet);

@@ -39,7 +39,8 @@ Measured measured_programs(const Packet& packet) {
 }
 
 // The figures that both arms print at a point, where the plan leaves them to their units.
-std::vector<Figure> figures_by_unit(const ComparePlan& plan, const Packet& packet, const std::string& point) {
+std::vector<Figure> figures_by_unit(const ComparePlan& plan, const Packet& packet, const std::string& point,
+                                    int arms_wanted) {
   std::map<std::string, int> arms_with;
   for (const char* arm : {"A", "B"}) {
     const auto m = std::find_if(packet.measures.begin(), packet.measures.end(),
@@ -51,7 +52,7 @@ std::vector<Figure> figures_by_unit(const ComparePlan& plan, const Packet& packe
   std::vector<Figure> figures = plan.figures;
   if (!figures.empty()) return figures;
   for (const auto& [name, arms] : arms_with)
-    if (const auto figure = figure_by_unit(name); figure && arms == 2) figures.push_back(*figure);
+    if (const auto figure = figure_by_unit(name); figure && arms == arms_wanted) figures.push_back(*figure);
   return figures;
 }
 
@@ -141,13 +142,14 @@ std::optional<double> request_figure(const RequestFigures& f, const std::string&
 }
 
 std::vector<Series> series_of(const ComparePlan& plan, const Packet& packet, const std::vector<RequestFigures>& figures,
-                              std::vector<std::string>& faults) {
+                              Phases phases, std::vector<std::string>& faults) {
   const Measured measured = plan.measures() ? measured_programs(packet) : measured_requests(plan, packet, figures);
   const std::vector<Leg> legs = legs_of(plan);
   std::vector<Series> all;
   for (uint32_t point = 0; point < std::max<size_t>(1, plan.points.size()); ++point) {
     const std::string name = plan.measures() ? plan.points[point] : "";
-    const auto judged = plan.measures() ? figures_by_unit(plan, packet, name) : plan.figures;
+    const bool both = phases == Phases::both;
+    const auto judged = plan.measures() ? figures_by_unit(plan, packet, name, both ? 2 : 1) : plan.figures;
     if (judged.empty()) faults.push_back(fmt::format("the arms print no figure in common at '{}'", name));
     for (const Figure& figure : judged) {
       Series series{name, figure, {}, {}};
@@ -157,7 +159,7 @@ std::vector<Series> series_of(const ComparePlan& plan, const Packet& packet, con
       const std::vector<PlannedStep> prompts = prompts_of(plan, packet, point);
       if (prompts.empty()) faults.emplace_back("the client left every request, so none has a rate");
       series.aa = pairs_of(of_phase[1], prompts, figure, measured, faults);
-      series.ab = pairs_of(of_phase[0], prompts, figure, measured, faults);
+      if (both) series.ab = pairs_of(of_phase[0], prompts, figure, measured, faults);
       all.push_back(std::move(series));
     }
   }

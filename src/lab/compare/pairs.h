@@ -34,10 +34,12 @@ struct Series {
 // A figure of a request; nothing where it has none. Names: plan.h.
 std::optional<double> request_figure(const RequestFigures& figures, const std::string& name);
 
+enum class Phases : uint8_t { aa_only, both };
+
 // The series of the plan. figures: of every request of the packet, in its order. Says in `faults` what cannot be
-// paired, and why.
+// paired, and why. aa_only: nothing is asked of the A-B-B-A phase, which has not run yet.
 std::vector<Series> series_of(const ComparePlan& plan, const Packet& packet, const std::vector<RequestFigures>& figures,
-                              std::vector<std::string>& faults);
+                              Phases phases, std::vector<std::string>& faults);
 
 struct PromptRatio {
   std::string id, step_class;

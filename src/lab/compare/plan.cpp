@@ -22,8 +22,10 @@ Json suite_json(const ComparePlan& plan) {
   if (plan.measures()) return nullptr;
   Json steps = Json::array();
   for (const PlannedStep& s : plan.steps) steps.push_back({{"id", s.id}, {"class", s.step_class}});
-  return {{"id", plan.suite_id}, {"version", plan.suite_version}, {"sha256", plan.suite_sha256},
-          {"cold", plan.cold},   {"nonce_seed", plan.nonce_seed}, {"steps", steps}};
+  return {{"id", plan.suite_id},           {"version", plan.suite_version},
+          {"sha256", plan.suite_sha256},   {"cold", plan.cold},
+          {"nonce_seed", plan.nonce_seed}, {"max_tokens", plan.max_tokens ? Json(*plan.max_tokens) : Json(nullptr)},
+          {"ignore_eos", plan.ignore_eos}, {"steps", steps}};
 }
 
 Json figures_json(const ComparePlan& plan) {
@@ -53,6 +55,8 @@ void read_suite(const Json& json, ComparePlan& plan) {
   plan.suite_sha256 = suite.text("sha256");
   plan.cold = suite.flag("cold");
   plan.nonce_seed = suite.optional_u64("nonce_seed").value_or(0);
+  if (!suite.any("max_tokens").is_null()) plan.max_tokens = suite.u32("max_tokens");
+  plan.ignore_eos = suite.flag("ignore_eos");
   std::set<std::string> ids;
   for (const Json& entry : suite.any("steps")) {
     StrictObject step(entry, "a step of the plan");
@@ -191,6 +195,8 @@ std::string subject_sha256(const ComparePlan& plan) {
   const Json subject = {{"A", arm_json(plan.a_kind, plan.a_shown)},
                         {"B", arm_json(plan.b_kind, plan.b_shown)},
                         {"suite", plan.suite_sha256},
+                        {"steps", plan.steps.size()},
+                        {"max_tokens", plan.max_tokens.value_or(0)},
                         {"points", plan.points},
                         {"figures", figures_json(plan)}};
   const std::string text = dump_line(subject);

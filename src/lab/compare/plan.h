@@ -43,6 +43,8 @@ struct ComparePlan {
   uint32_t suite_version = 0;
   bool cold = true;
   uint64_t nonce_seed = 0;
+  std::optional<uint32_t> max_tokens;  // no answer is longer; absent: the suite's
+  bool ignore_eos = false;
   std::vector<PlannedStep> steps;
   std::vector<std::string> points;
   std::vector<Figure> figures;         // empty, for programs: every number whose name says its unit (figure_by_unit)

@@ -237,7 +237,7 @@ CompareVerdict judge_comparison(const ComparePlan& plan, const Packet& packet) {
     v.reasons.insert(v.reasons.end(), v.equality.faults.begin(), v.equality.faults.end());
   }
   std::vector<std::string> faults;
-  const std::vector<Series> series = series_of(plan, packet, figures, faults);
+  const std::vector<Series> series = series_of(plan, packet, figures, Phases::both, faults);
   v.reasons.insert(v.reasons.end(), faults.begin(), faults.end());
   if (!v.reasons.empty()) return v;
   v.unproven.insert(v.unproven.end(), v.equality.unproven.begin(), v.equality.unproven.end());
@@ -246,6 +246,25 @@ CompareVerdict judge_comparison(const ComparePlan& plan, const Packet& packet) {
   judge_saving_per_cycle(plan, packet, figures, v);
   v.verdict = v.reasons.empty() && v.unproven.empty() ? "promoted" : "not promoted";
   return v;
+}
+
+AaPhase judge_aa(const ComparePlan& plan, const Packet& packet) {
+  CompareVerdict v;
+  const std::vector<RequestFigures> figures = check_requests(plan, packet, v);
+  check_machine(packet, v.reasons);
+  Equality equality;
+  if (!plan.measures()) judge_repeats(plan, packet, "A", equality);
+  AaPhase phase;
+  phase.faults = std::move(v.reasons);
+  phase.faults.insert(phase.faults.end(), equality.faults.begin(), equality.faults.end());
+  const std::vector<Series> all = series_of(plan, packet, figures, Phases::aa_only, phase.faults);
+  if (!phase.faults.empty()) return phase;
+  for (const Series& s : all) {
+    JudgedSeries j{s.point, s.figure, phase_figures(s.aa, s.figure, plan.bootstrap), {}, {}, {}};
+    j.noise = noise_of(j.aa.pair_ratios, j.aa.interval);
+    phase.series.push_back(std::move(j));
+  }
+  return phase;
 }
 
 }  // namespace stet

@@ -43,6 +43,13 @@ struct CompareVerdict {
 // Pure: from the plan and the events alone.
 CompareVerdict judge_comparison(const ComparePlan& plan, const Packet& packet);
 
+struct AaPhase {
+  std::vector<std::string> faults;   // why the run is void already
+  std::vector<JudgedSeries> series;  // without an A-B-B-A phase; empty where there are faults
+};
+// The same for the A/A phase alone, when it has run.
+AaPhase judge_aa(const ComparePlan& plan, const Packet& packet);
+
 // The rules of the plan, for one series of a run that is not void.
 std::vector<std::string> shortcomings(const ComparePlan& plan, const JudgedSeries& series);
 

@@ -229,6 +229,33 @@ TEST(Verdict, ResultsAreDeterministicAndShowWhatPreceded) {
   EXPECT_EQ(results["series"][0]["ab"]["prompts"].size(), 12u);
 }
 
+Packet aa_only(const ComparePlan& plan, Packet packet) {
+  const uint32_t starts = plan.aa_rounds * 4;
+  std::erase_if(packet.starts, [&](const StartRecord& s) { return s.arm == "B" || s.start >= starts; });
+  std::erase_if(packet.requests, [&](const RequestRecord& r) { return r.arm == "B" || r.start >= starts; });
+  std::erase_if(packet.measures, [&](const MeasureRecord& m) { return m.arm == "B" || m.start >= starts; });
+  return packet;
+}
+
+TEST(AaPhase, StatesTheFloorBeforeAnythingIsTreated) {
+  const ComparePlan plan = suite_plan();
+  const AaPhase phase = judge_aa(plan, aa_only(plan, packet_of(plan, rates(1.2))));
+  EXPECT_THAT(phase.faults, IsEmpty());
+  ASSERT_EQ(phase.series.size(), 1u);
+  EXPECT_EQ(phase.series[0].noise.floor, judged(plan, 1.2).series[0].noise.floor);
+}
+
+TEST(AaPhase, SaysWhyNothingCanBeCompared) {
+  const ComparePlan plan = suite_plan();
+  Packet packet = aa_only(plan, packet_of(plan, rates(1.2)));
+  packet.requests[3].usage.cached_tokens = 1;
+  EXPECT_THAT(judge_aa(plan, packet).faults, Contains(HasSubstr("warm cache")));
+  packet = aa_only(plan, packet_of(plan, rates(1.2)));
+  packet.requests[13].chunks[4].token_ids->at(0) += 1;
+  EXPECT_THAT(judge_aa(plan, packet).faults, Contains(HasSubstr("does not repeat itself")));
+  EXPECT_THAT(judge_aa(plan, packet).series, IsEmpty());
+}
+
 ComparePlan program_plan() {
   ComparePlan plan = suite_plan(0);
   plan.a_kind = plan.b_kind = ArmKind::measure;

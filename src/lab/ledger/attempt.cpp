@@ -70,7 +70,7 @@ std::string Ledger::Impl::objection(const AttemptPlan& plan) {
   for (int64_t cited : plan.cites)
     if (cited == state.closure) return "";
   return fmt::format(
-      "the class '{}' was closed on {} by entry {} ({}); reopen only if: {}. A new plan cites it: --cites {}",
+      "the class '{}' was closed on {} by entry {} ({}); reopen only if: {}. A new plan cites it: --cite {}",
       plan.idea, state.at, state.closure, state.why, state.reopen_only_if, state.closure);
 }
 
