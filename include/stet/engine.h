@@ -138,6 +138,7 @@ class Engine {
   // For prove, profile and tests inside this project.
   struct Parts;
   Parts& parts();
+  const Parts& parts() const;
 
  private:
   std::unique_ptr<Parts> parts_;

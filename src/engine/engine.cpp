@@ -127,6 +127,7 @@ Engine::~Engine() = default;
 
 const EngineInfo& Engine::info() const { return parts_->info; }
 Engine::Parts& Engine::parts() { return *parts_; }
+const Engine::Parts& Engine::parts() const { return *parts_; }
 uint32_t Engine::vocab() const { return parts_->desc.vocab; }
 uint32_t Engine::cached_tokens() const { return parts_->session->cached_tokens(); }
 bool Engine::has_vocabulary() const { return parts_->tokenizer != nullptr; }

@@ -116,7 +116,7 @@ void add_files(Json& json, const Engine::Parts& parts, bool hash_files) {
 
 std::string process_identity() { return process_json().dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-std::string engine_identity(Engine& engine, bool hash_files) {
+std::string engine_identity(const Engine& engine, bool hash_files) {
   const Engine::Parts& parts = engine.parts();
   const EngineInfo& info = parts.info;
   Json json = process_json();

@@ -20,7 +20,8 @@ std::string process_identity();
 // sha256}], tokenizer_sha256, chat_template_sha256, pack, draft, draft_sha256, draft_depth, history_accelerated,
 // profile, activations, isa, kv, replay, context, prompt_rows, threads, pin, lists_key, qualified, device. model_sha256
 // is the hash of the one file; of a split model, of the lines "sha256  bytes  name" of its parts; of a synthetic model,
-// "unproven". Hashing a file reads all of it, once per process; without hash_files these members are "unproven".
-std::string engine_identity(Engine& engine, bool hash_files);
+// "unproven". Hashing a file reads all of it, once per process; without hash_files these members are "unproven". May run beside a
+// generation.
+std::string engine_identity(const Engine& engine, bool hash_files);
 
 }  // namespace stet

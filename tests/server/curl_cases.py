@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import pathlib
 import subprocess
 
 from harness import TIMEOUT_S, World, check, equal
@@ -58,7 +60,10 @@ def test_health_status_metrics(world: World) -> None:
     equal(curl(world, "/health").json(), {"status": "ok"})
     status = curl(world, "/status").json()
     equal((status["state"], status["active"], status["identity"]["context"]), ("ready", None, 512))
-    check(status["identity"]["build"]["id"], "a build id")
+    check(status["identity"]["build_id"], "a build id")
+    model = pathlib.Path(world.model)
+    if model.is_file():
+        equal(status["identity"]["model_sha256"], hashlib.sha256(model.read_bytes()).hexdigest())
     metrics = curl(world, "/metrics")
     equal(metrics.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8")
     samples = dict(line.rsplit(" ", 1) for line in metrics.body.decode().splitlines() if not line.startswith("#"))

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "server/api/answer.h"
 #include "server/api/intake.h"
+#include "server/api/known_identity.h"
 #include "server/api/status_json.h"
 #include "server/api/token_text.h"
 #include "server/page/page.h"
@@ -16,6 +17,7 @@
 namespace stet {
 namespace {
 
+constexpr std::chrono::milliseconds kIdentityPatience{3000};
 constexpr std::string_view kModels = "/v1/models/";
 
 // "%3A" to ":"; what is no such escape stays.
@@ -74,11 +76,16 @@ struct Api::Impl {
   FaceContext face_context(const ApiRequest& request, const Engine& engine, uint64_t id, bool is_chat) const;
   void note(const HttpRequest& request, const ApiRequest& asked);
 
+  void say_status(const std::shared_ptr<Exchange>& exchange, const std::string& identity);
+
   GenerationLoop& loop;
   const std::shared_ptr<SharedState> shared;
+  KnownIdentity identity;
   const uint64_t nonce = draw_seed();  // ids of answers differ between runs of the server
   const int64_t created = std::time(nullptr);
-  Intake intake;  // last: its tasks use the others
+  // Last: their tasks use the others.
+  Intake intake;
+  Intake status_lane;  // for those who wait for the identity
 };
 
 const std::array<Api::Impl::Route, 10> Api::Impl::kRoutes = {{
@@ -156,9 +163,16 @@ void Api::Impl::health(const std::shared_ptr<Exchange>& exchange) {
   reply(exchange, "/health", std::move(answer));
 }
 
+// Who asks first begins the reading of the model's file, and waits for its hash a while: a benchmark asks once.
 void Api::Impl::status(const std::shared_ptr<Exchange>& exchange) {
   const Engine* ready = loop.engine();
-  reply(exchange, "/status", json_reply(status_json(loop.status(), ready, shared->uptime_seconds())));
+  if (ready != nullptr) identity.begin(*ready);
+  if (ready == nullptr || !identity.get().empty()) return say_status(exchange, identity.get());
+  status_lane.add([this, exchange] { say_status(exchange, identity.wait(kIdentityPatience)); });
+}
+
+void Api::Impl::say_status(const std::shared_ptr<Exchange>& exchange, const std::string& known) {
+  reply(exchange, "/status", json_reply(status_json(loop.status(), loop.engine(), known, shared->uptime_seconds())));
 }
 
 void Api::Impl::metrics(const std::shared_ptr<Exchange>& exchange) {

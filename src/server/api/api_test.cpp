@@ -258,6 +258,8 @@ TEST(Api, HealthStatusMetricsAndThePage) {
   EXPECT_EQ(status["state"], "ready");
   EXPECT_EQ(status["identity"]["profile"], "portable");
   EXPECT_EQ(status["identity"]["synthetic"], true);
+  EXPECT_EQ(status["identity"]["draft"], "none");
+  EXPECT_FALSE(status["identity"]["libraries"].empty()) << "all that the engine's identity has";
   EXPECT_EQ(status["queue"], Json::parse(R"({"waiting": 0, "limit": 16})"));
   EXPECT_EQ(status["cache"]["context"], test::kLoopContext);
   EXPECT_GT(status["epoch"], 0);

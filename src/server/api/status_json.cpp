@@ -7,6 +7,7 @@
 #include "base/build_id.h"
 #include "base/hash.h"
 #include "base/numerics_version.h"
+#include "engine/file_hashes.h"
 
 namespace stet {
 namespace {
@@ -32,14 +33,16 @@ OrderedJson load_of(const LoadStatus& load) {
   return out;
 }
 
-// Names as in `stet run --json` where that has them.
-OrderedJson identity_of(const EngineInfo& info, uint32_t vocab) {
-  OrderedJson out;
-  out["model"] = info.model_name;
+// What engine_identity() says, and what is of use to people beside it. Names as in `stet run --json` where that has
+// them.
+OrderedJson identity_of(const EngineInfo& info, uint32_t vocab, const std::string& known) {
+  OrderedJson out = known.empty() ? OrderedJson{{"model_sha256", "unproven"}} : OrderedJson::parse(known);
+  out["model"] = file_name(info.model_name);  // where files are is nobody's business
   out["architecture"] = info.architecture;
   out["synthetic"] = info.synthetic;
   out["profile"] = info.profile;
   out["numerics_version"] = kNumericsVersion;
+  out["build_id"] = build_id();
   out["activations"] = info.activations;
   out["kv"] = info.kv;
   out["context"] = info.context;
@@ -53,13 +56,12 @@ OrderedJson identity_of(const EngineInfo& info, uint32_t vocab) {
   out["weight_bytes"] = info.weight_bytes;
   out["kv_bytes"] = info.kv_bytes;
   out["memory_why"] = info.memory_why;
-  out["draft"] = info.draft;
+  out["draft"] = info.draft.substr(0, info.draft.find(':'));
   out["draft_depth"] = info.draft_depth;
   out["history_accelerated"] = info.history_accelerated;
   out["qualified"] = info.qualified;
   out["qualified_why"] = info.qualified_why;
   out["fingerprint"] = fingerprint(info);
-  out["build"] = {{"id", build_id()}, {"compiler", __VERSION__}};
   return out;
 }
 
@@ -110,7 +112,7 @@ OrderedJson model_object(const Engine& engine, const std::string& model_id, int6
   out["object"] = "model";
   out["created"] = created;
   out["owned_by"] = "stet";
-  out["root"] = info.model_name;
+  out["root"] = file_name(info.model_name);
   out["max_model_len"] = info.context;
   out["meta"] = {{"n_ctx", info.context},     {"n_ctx_train", info.trained_context},
                  {"n_vocab", engine.vocab()}, {"architecture", info.architecture},
@@ -120,10 +122,11 @@ OrderedJson model_object(const Engine& engine, const std::string& model_id, int6
 
 }  // namespace
 
-std::string status_json(const LoopStatus& status, const Engine* engine, double uptime_seconds) {
+std::string status_json(const LoopStatus& status, const Engine* engine, const std::string& identity,
+                        double uptime_seconds) {
   OrderedJson out;
   out["state"] = state_of(status);
-  out["identity"] = engine != nullptr ? identity_of(engine->info(), engine->vocab()) : OrderedJson(nullptr);
+  out["identity"] = engine != nullptr ? identity_of(engine->info(), engine->vocab(), identity) : OrderedJson(nullptr);
   if (!status.load.ready) out["load"] = load_of(status.load);
   out["active"] = active_of(status);
   out["queue"] = {{"waiting", status.waiting}, {"limit", status.queue_limit}};

@@ -7,8 +7,10 @@
 
 namespace stet {
 
-// /status (docs/api.md). engine: null while it is loaded.
-std::string status_json(const LoopStatus& status, const Engine* engine, double uptime_seconds);
+// /status (docs/api.md). engine: null while it is loaded. identity: engine_identity(), or empty while that is not
+// known.
+std::string status_json(const LoopStatus& status, const Engine* engine, const std::string& identity,
+                        double uptime_seconds);
 
 // /health: "ok", "loading" with how far it is, "failed", "stopping".
 std::string health_json(const LoopStatus& status);
