@@ -8,6 +8,10 @@
 
 namespace stet {
 
+// Of all judges together: another number whenever one of them computes anything in another way. results.json carries
+// it.
+inline constexpr int kRulesVersion = 1;
+
 struct Judge {
   std::string_view kind;  // "bench", "compare", "spec-eval"
   // results.json without its envelope: a JSON object, deterministic. Throws Error(kInput) for a plan that it does not

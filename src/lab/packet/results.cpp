@@ -28,7 +28,8 @@ const Judge& judge_of(std::string_view kind) {
 std::string recompute_results(const Packet& packet) {
   const Json plan = parse_json(packet.plan_json, "plan.json");
   const std::string kind = StrictObject(plan, "plan.json").text("kind");
-  const Json results = {{"kind", kind},
+  const Json results = {{"rules", kRulesVersion},
+                        {"kind", kind},
                         {"plan_sha256", packet.plan_sha256},
                         {"results", parse_json(judge_of(kind).results(packet), "the results")}};
   return results.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
