@@ -3,8 +3,6 @@
 namespace stet {
 namespace {
 
-constexpr int kClientLeft = 499;  // in logs and metrics: nobody was there to be told
-
 std::optional<uint64_t> seed_of(const ApiRequest& request) {
   return request.sampled() ? std::optional(request.request.sampling.seed) : std::nullopt;
 }

@@ -250,13 +250,17 @@ void Api::Impl::note(const HttpRequest& request, const ApiRequest& asked) {
 }
 
 void Api::Impl::generate(const std::shared_ptr<Exchange>& exchange, std::string_view endpoint, bool is_chat) {
-  if (exchange->gone()) return shared->log_request(exchange->request(), 499);
+  if (exchange->gone()) {
+    shared->metrics.replied(endpoint, kClientLeft);
+    return shared->log_request(exchange->request(), kClientLeft);
+  }
   const Engine& e = engine();
   const HttpRequest& http = exchange->request();
   const ModelLimits limits = ModelLimits::of(e);
   ApiRequest request = is_chat ? read_chat_request(http.body, limits) : read_completion_request(http.body, limits);
   note(http, request);
   tokenize_prompt(request, e);
+  request.prompt = {};  // from here on it is ids
   FaceContext context = face_context(request, e, http.id, is_chat);
   std::unique_ptr<Face> face = is_chat ? make_chat_face(std::move(context)) : make_completion_face(std::move(context));
   switch (loop.submit(std::make_shared<Answer>(exchange, endpoint, std::move(request), std::move(face), shared))) {

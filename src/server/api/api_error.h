@@ -9,13 +9,15 @@
 #include <string_view>
 #include <utility>
 
+#include "base/visible_text.h"
 #include "server/http/exchange.h"
 
 namespace stet {
 
+// Control characters of a message, which may quote what a client wrote, are made visible: a zero byte would end it.
 struct ApiError : std::runtime_error {
   ApiError(int status_, std::string type_, std::string code_, const std::string& message, std::string param_ = "")
-      : std::runtime_error(message),
+      : std::runtime_error(visible_text(message, true)),
         status(status_),
         type(std::move(type_)),
         code(std::move(code_)),

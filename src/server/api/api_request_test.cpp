@@ -186,6 +186,10 @@ TEST(ApiRequest, UnknownFieldsAreRefusedByName) {
   const auto [param, message] = refusal([&] { chat({{longer, 1}}); });
   EXPECT_LT(param.size(), 200u);
   EXPECT_LT(message.size(), 500u);
+  // A zero byte ends no message.
+  const auto [zero, why] = refusal([] { chat({{std::string("a\0b\033", 4), 1}}); });
+  EXPECT_EQ(zero, std::string("a\0b\033", 4));
+  EXPECT_THAT(why, HasSubstr("a\\x00b\\x1b is not known"));
 }
 
 // Every field that is refused, is refused whatever its value, unless it is a neutral one; and every hint is taken.

@@ -356,6 +356,18 @@ TEST(Api, AStreamOfWhoHasLeftEnds) {
             Json(test::fresh_answer(next).tokens));
 }
 
+TEST(Api, WhoLeftBeforeTheBodyWasReadIsCountedAsItIsLogged) {
+  Server s;
+  const auto left = std::make_shared<FakeExchange>("POST", kCompletions, R"({"prompt": "x"})");
+  left->leave();
+  s.api.handle(left);
+  while (s.lines().empty()) std::this_thread::yield();
+  EXPECT_THAT(s.lines(), Contains(HasSubstr(" 499 ")));
+  EXPECT_THAT(s.get("/metrics")->answer().body,
+              HasSubstr("stet_requests_total{endpoint=\"/v1/completions\",status=\"499\"} 1"));
+  EXPECT_FALSE(left->ended());
+}
+
 // A template that drops developers, as many do in silence.
 class DroppingSource : public TensorSource {
  public:

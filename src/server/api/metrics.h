@@ -9,6 +9,8 @@
 
 namespace stet {
 
+constexpr int kClientLeft = 499;  // a status for logs and metrics: nobody was there to be told
+
 // Functions may be called from any thread.
 class Metrics {
  public:

@@ -59,7 +59,7 @@ OrderedJson OpenAiFace::chunk(OrderedJson content, OrderedJson logprobs, Ordered
   choice.update(content);
   choice["logprobs"] = std::move(logprobs);
   choice["finish_reason"] = std::move(finish_reason);
-  OrderedJson out = head(true);
+  OrderedJson out;
   out["choices"] = OrderedJson::array({std::move(choice)});
   if (context_.include_usage) out["usage"] = nullptr;
   return out;
@@ -68,7 +68,12 @@ OrderedJson OpenAiFace::chunk(OrderedJson content, OrderedJson logprobs, Ordered
 void OpenAiFace::send_chunk(OrderedJson chunk, const Send& send) {
   if (context_.return_token_ids && !prompt_ids_sent_) chunk["prompt_token_ids"] = context_.prompt;
   prompt_ids_sent_ = true;
-  send(text_of(chunk));
+  // All chunks begin alike, and a cycle is short: that part is written once.
+  if (head_.empty()) {
+    head_ = text_of(head(true));
+    head_.back() = ',';
+  }
+  send(head_ + text_of(chunk).substr(1));
 }
 
 void OpenAiFace::open(const Send& send) {
@@ -104,10 +109,10 @@ void OpenAiFace::close(const AnswerEnd& end, const Send& send) {
   last["stet"] = extension_of(end);
   send_chunk(std::move(last), send);
   if (context_.include_usage) {
-    OrderedJson out = head(true);
+    OrderedJson out;
     out["choices"] = OrderedJson::array();
     out["usage"] = usage_of(end);
-    send(text_of(out));
+    send_chunk(std::move(out), send);
   }
   send("[DONE]");
 }

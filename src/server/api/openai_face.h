@@ -34,10 +34,12 @@ class OpenAiFace : public Face {
   OrderedJson head(bool chunk) const;
   // A chunk with one choice: index, then what `content` holds, then log-probabilities and why it ended.
   OrderedJson chunk(OrderedJson content, OrderedJson logprobs = nullptr, OrderedJson finish_reason = nullptr);
+  // Sends the chunk behind what all chunks begin with.
   void send_chunk(OrderedJson chunk, const Send& send);
 
   const FaceContext context_;
   bool prompt_ids_sent_ = false;
+  std::string head_;  // of every chunk, with the comma behind it
   // Of a body.
   std::string text_;
   TokenIds tokens_;
