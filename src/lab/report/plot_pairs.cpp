@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lab/metrics/metrics.h"
+#include "lab/report/axis.h"
+#include "lab/report/look.h"
+#include "lab/report/markup.h"
+#include "lab/report/plots.h"
+
+namespace stet {
+namespace {
+
+constexpr double kTop = 48, kPairsBottom = 392, kA = 110, kB = 470, kPairsWidth = 760;
+constexpr double kRatioWidth = 760, kRatioLeft = 216, kRatioRight = 736, kRow = 22;
+constexpr size_t kMostNames = 24;
+constexpr double kNameHeight = 15;
+
+// Where names stand beside their ends, moved apart where they would cover each other.
+std::vector<double> spread(std::vector<double> heights, double top, double bottom) {
+  for (size_t i = 0; i < heights.size(); ++i)
+    heights[i] = std::max(heights[i], i == 0 ? top : heights[i - 1] + kNameHeight);
+  for (size_t i = heights.size(); i-- > 0;)
+    heights[i] = std::min(heights[i], i + 1 == heights.size() ? bottom : heights[i + 1] - kNameHeight);
+  return heights;
+}
+
+void draw_names(Svg& svg, const Axis& y, std::vector<PairedPrompt> prompts) {
+  if (prompts.size() > kMostNames) return;
+  std::stable_sort(prompts.begin(), prompts.end(), [&](const auto& p, const auto& q) { return y.at(p.b) < y.at(q.b); });
+  std::vector<double> heights;
+  for (const PairedPrompt& p : prompts) heights.push_back(y.at(p.b));
+  heights = spread(heights, kTop, kPairsBottom + 12);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    svg.line({kB + 7, y.at(prompts[i].b)}, {kB + 22, heights[i]}, "lead");
+    svg.text({kB + 26, heights[i] + 4}, shortened(prompts[i].id, 28), Svg::Anchor::start, "small");
+  }
+}
+
+std::string pairs_table(std::string_view title, std::string_view unit, bool higher_is_better,
+                        const std::vector<PairedPrompt>& prompts) {
+  HtmlTable table(fmt::format("{}, {}", title, unit),
+                  {{"prompt"}, {"class"}, {"A", true}, {"B", true}, {"ratio (above 1: B is better)", true}});
+  for (const PairedPrompt& p : prompts)
+    table.row({p.id, p.step_class, fmt::format("{:.4g}", p.a), fmt::format("{:.4g}", p.b),
+               fmt::format("{:.4f}", higher_is_better ? p.b / p.a : p.a / p.b)});
+  return table.html();
+}
+
+struct RatioPlace {
+  double top = 20, bottom = 0;
+};
+
+void draw_ratio_frame(Svg& svg, const Axis& x, const RatioPlot& plot, const RatioPlace& place) {
+  if (plot.noise) {
+    const double left = x.at(std::max(x.low(), 1 - *plot.noise)), right = x.at(std::min(x.high(), 1 + *plot.noise));
+    svg.rectangle({left, place.top - 8}, std::max(0.0, right - left), place.bottom - place.top + 8, "noise",
+                  fmt::format("within what the A/A run can tell: {:.4f}", *plot.noise));
+  }
+  if (plot.low && plot.high)
+    svg.rectangle({x.at(*plot.low), place.top - 8}, std::max(1.0, x.at(*plot.high) - x.at(*plot.low)),
+                  place.bottom - place.top + 8, "interval",
+                  fmt::format("interval {:.4f} .. {:.4f}", *plot.low, *plot.high));
+  for (const double tick : x.ticks()) {
+    svg.line({x.at(tick), place.top - 8}, {x.at(tick), place.bottom}, "grid");
+    svg.text({x.at(tick), place.bottom + 18}, x.label(tick), Svg::Anchor::middle, "soft");
+  }
+  svg.line({x.at(1), place.top - 8}, {x.at(1), place.bottom}, "axis");
+  if (plot.median) svg.line({x.at(*plot.median), place.top - 8}, {x.at(*plot.median), place.bottom}, "median");
+  svg.text({kRatioLeft - 14, place.bottom + 18}, "ratio", Svg::Anchor::end, "soft");
+}
+
+std::string ratio_caption(const RatioPlot& plot) {
+  std::string text = plot.title + ", above 1 where B is better.";
+  if (plot.median) text += fmt::format(" Line: the median, {:.4f}.", *plot.median);
+  if (plot.low && plot.high)
+    text += plot.confidence.empty()
+                ? fmt::format(" Band: the whole range, {:.4f} to {:.4f}; too few values for an interval.", *plot.low,
+                              *plot.high)
+                : fmt::format(" Band: its interval at {}, {:.4f} to {:.4f}.", plot.confidence, *plot.low, *plot.high);
+  if (plot.noise) text += fmt::format(" Grey: what identical arms showed, 1 ± {:.4f}.", *plot.noise);
+  return text;
+}
+
+Axis ratio_axis(const RatioPlot& plot) {
+  double low = 1, high = 1;
+  const auto reach = [&](double value) { low = std::min(low, value), high = std::max(high, value); };
+  for (const RatioDot& dot : plot.dots) reach(dot.ratio);
+  for (const auto& value : {plot.median, plot.low, plot.high})
+    if (value) reach(*value);
+  return Axis(low, high, kRatioLeft + 8, kRatioRight - 8);
+}
+
+}  // namespace
+
+std::string plot_pairs(std::string_view id, std::string_view title, std::string_view unit, bool higher_is_better,
+                       const std::vector<PairedPrompt>& prompts) {
+  if (prompts.empty()) return "";
+  double low = prompts[0].a, high = low;
+  std::vector<double> a, b;
+  for (const PairedPrompt& p : prompts) {
+    low = std::min({low, p.a, p.b});
+    high = std::max({high, p.a, p.b});
+    a.push_back(p.a);
+    b.push_back(p.b);
+  }
+  const Axis y(low, high, kPairsBottom, kTop);
+  Svg svg(id, kPairsWidth, kPairsBottom + 40, title,
+          fmt::format("Lines from A to B for {} prompts. Median of A {:.4g}, of B {:.4g} {}.", prompts.size(),
+                      median(a), median(b), unit));
+  for (const double tick : y.ticks()) {
+    svg.line({kA, y.at(tick)}, {kB, y.at(tick)}, "grid");
+    svg.text({kA - 16, y.at(tick) + 4}, y.label(tick), Svg::Anchor::end, "soft");
+  }
+  svg.text({kA - 16, 22}, unit, Svg::Anchor::end, "soft");
+  svg.text({kA, 22}, "A", Svg::Anchor::middle, "class");
+  svg.text({kB, 22}, "B", Svg::Anchor::middle, "class");
+  for (const PairedPrompt& p : prompts) {
+    const std::string tip = fmt::format("{}: {:.4g}, {:.4g} {}", p.id, p.a, p.b, unit);
+    const bool better = higher_is_better ? p.b > p.a : p.b < p.a;
+    svg.line({kA, y.at(p.a)}, {kB, y.at(p.b)}, better ? "pair" : "pair worse");
+    svg.mark(arm_shape(0), {kA, y.at(p.a)}, 4, arm_class(0), tip);
+    svg.mark(arm_shape(1), {kB, y.at(p.b)}, 4, arm_class(1), tip);
+  }
+  draw_names(svg, y, prompts);
+  const std::string caption = fmt::format(
+      "{}: a line is a prompt, its ends the medians of the starts of A and B. Dashed: B is no better.", title);
+  return figure_html(svg, caption, pairs_table(title, unit, higher_is_better, prompts));
+}
+
+std::string plot_ratios(std::string_view id, const RatioPlot& plot) {
+  if (plot.dots.empty()) return "";
+  const Axis x = ratio_axis(plot);
+  RatioPlace place;
+  place.bottom = place.top + kRow * static_cast<double>(plot.dots.size());
+  Svg svg(id, kRatioWidth, place.bottom + 40, plot.title, ratio_caption(plot));
+  draw_ratio_frame(svg, x, plot, place);
+  HtmlTable table(plot.title, {{"prompt"}, {"class"}, {"ratio", true}});
+  double y = place.top + kRow / 2;
+  for (const RatioDot& dot : plot.dots) {
+    svg.text({kRatioLeft - 14, y + 4}, shortened(dot.name, 30), Svg::Anchor::end);
+    svg.line({kRatioLeft, y}, {kRatioRight, y}, "row");
+    svg.mark(SvgShape::circle, {x.at(dot.ratio), y}, 4.5, "arm1", fmt::format("{}: {:.4f}", dot.name, dot.ratio));
+    table.row({dot.name, dot.step_class, fmt::format("{:.6f}", dot.ratio)});
+    y += kRow;
+  }
+  return figure_html(svg, ratio_caption(plot), table.html());
+}
+
+}  // namespace stet
