@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <vector>
@@ -21,6 +22,13 @@ constexpr Verb kVerbs[] = {
 #undef VERB
 };
 
+// As it is typed: spec_eval is the verb spec-eval.
+std::string typed(std::string_view name) {
+  std::string word(name);
+  std::replace(word.begin(), word.end(), '_', '-');
+  return word;
+}
+
 std::string program_help() {
   std::string text =
       "stet: runs one language model for one person, fast, and proves that the speed changed nothing.\n\n"
@@ -28,7 +36,7 @@ std::string program_help() {
       "  stet run -m MODEL                 a conversation\n\n"
       "MODEL is a GGUF file, smollm2-135m (the default model, which ./demo fetches), or a synthetic model such as\n"
       "synth:llama-1b:q4_0 (stet synth --list).\n\nVerbs:\n";
-  for (const Verb& verb : kVerbs) text += fmt::format("  {:<12} {}\n", verb.name, verb.summary);
+  for (const Verb& verb : kVerbs) text += fmt::format("  {:<12} {}\n", typed(verb.name), verb.summary);
   return text +
          "\n`stet VERB --help` lists the flags of a verb; docs/cli.md has the exit codes and what --json prints.\n";
 }
@@ -45,8 +53,8 @@ int dispatch(std::span<const std::string> arguments) {
   }
   std::vector<std::string> names;
   for (const Verb& verb : kVerbs) {
-    if (verb.name == word) return verb.main(arguments.subspan(1));
-    names.emplace_back(verb.name);
+    if (typed(verb.name) == word) return verb.main(arguments.subspan(1));
+    names.push_back(typed(verb.name));
   }
   const std::string all = fmt::format("{}", fmt::join(names, ", "));
   if (word.empty()) fail(Code::kUsage, "no verb given; choose one of {} (stet --help)", all);
