@@ -1,4 +1,4 @@
-# What a binary says about how it was made: generated/build_info.h with the compiler, the flags and the commit.
+# What a binary says about how it was made: generated/engine/build_info.h with the compiler, the flags and the commit.
 #
 # The commit is looked up at every build (a commit after the configuration would make a lie of it); the header changes only when the
 # commit does. "unproven" where git or the repository is missing.
@@ -10,7 +10,7 @@ list(JOIN _stet_flags " " _stet_flags)
 # Folders of the builder are nobody's business.
 string(REGEX REPLACE "/[^ =;]*" "PATH" _stet_flags "${_stet_flags}")
 
-set(STET_BUILD_INFO ${CMAKE_BINARY_DIR}/generated/build_info.h)
+set(STET_BUILD_INFO ${CMAKE_BINARY_DIR}/generated/engine/build_info.h)
 add_custom_target(stet_build_info
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUTPUT=${STET_BUILD_INFO}
           "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" "-DFLAGS=${_stet_flags}" "-DTYPE=${CMAKE_BUILD_TYPE}"

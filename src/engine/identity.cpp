@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/numerics_version.h"
-#include "build_info.h"
 #include "device/cgroup.h"
 #include "device/cpu_model.h"
+#include "engine/build_info.h"
 #include "engine/file_hashes.h"
 #include "engine/parts.h"
 
