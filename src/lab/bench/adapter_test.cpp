@@ -258,7 +258,7 @@ std::map<std::string, std::string> ours(const std::vector<std::string>& events) 
   return {
       {"/status",
        json_reply(
-           R"({"state":"ready","identity":{"model":"SmolLM2","model_sha256":"ab","draft":"ngram"},"active":null})")},
+           R"({"state":"ready","identity":{"model":"SmolLM2","model_sha256":"ab","tokenizer_sha256":"cd","draft":"ngram"},"active":null})")},
       {"/v1/models", json_reply(R"({"object":"list","data":[{"id":"smollm2","object":"model"}]})")},
       {"/v1/chat/completions", stream_reply(events)}};
 }

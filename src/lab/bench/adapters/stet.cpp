@@ -45,7 +45,9 @@ class StetAdapter : public Adapter {
 
   bool ready(HttpClient& client) const override {
     const std::optional<Json> status = get_json(client, "/status");
-    return status && text_member(*status, "state") == "ready";
+    if (!status || text_member(*status, "state") != "ready") return false;
+    // It hashes what it loaded aside: a measurement neither begins without the hashes nor runs beside their reading.
+    return object_member(*status, "identity").contains("tokenizer_sha256");
   }
 
   HttpCall call(const PlannedRequest& request, const ServerIdentity& server, HttpClient&) const override {
