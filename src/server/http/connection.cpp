@@ -34,8 +34,6 @@ Connection::Connection(std::shared_ptr<Shared> shared, int fd)
               }),
       ends_(ends_of(fd)) {}
 
-Connection::~Connection() { charge_body(0); }
-
 void Connection::start() {
   enter(State::idle, shared_->options.idle_timeout);
   wait_for_bytes();

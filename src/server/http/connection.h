@@ -4,8 +4,8 @@
 //   any  -> draining -> closed                      the last answer is written; what the client still sends is dropped
 //   until it closes
 //
-// All functions run on the transport's thread unless they say otherwise. For the .cpp files of this folder: it brings
-// Asio with it.
+// All functions run on the transport's thread unless they say otherwise; the end of a closed connection may come on
+// any, with the last reference to its exchange. For the .cpp files of this folder: it brings Asio with it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,7 +37,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
   Connection(std::shared_ptr<Shared> shared, int fd);
-  ~Connection();
 
   void start();
   // Several times a second: deadlines, stalled readers, clients that left unnoticed.
