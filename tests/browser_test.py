@@ -19,6 +19,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "browser"), str(HERE / "cli")]
 
 import page_tests  # noqa: E402
+import report_tests  # noqa: E402
+import serve_tests  # noqa: E402
 from context import Context  # noqa: E402
 from harness import Stet, run_tests  # noqa: E402
 from webdriver import Driver  # noqa: E402
@@ -40,7 +42,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the tests with this in their name")
     parser.add_argument("--screenshots", type=pathlib.Path, help="a folder for pictures")
     args = parser.parse_args()
-    tests = page_tests.TESTS
+    tests = page_tests.TESTS + serve_tests.TESTS + report_tests.TESTS
     if not shutil.which("chromedriver"):
         print(f"chromedriver is not installed\n0 passed, 0 failed, {len(tests)} skipped")
         return 0

@@ -118,7 +118,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.cycle += 1
 
     def end(self, tokens: int, finish: str = "stop") -> None:
-        self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "stet": {"finish": finish}})
+        self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "stet": {"finish": finish, "seed": 4503599627370497, "digest": "0123456789abcdef" * 4}})
         usage = {"prompt_tokens": 23, "completion_tokens": tokens, "total_tokens": 23 + tokens, "prompt_tokens_details": {"cached_tokens": 7}}
         self.event({"choices": [], "usage": usage})
         self.event("[DONE]")

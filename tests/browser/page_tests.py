@@ -127,6 +127,8 @@ def figures_are_right(context: Context) -> None:
         equal(figures["Tokens a cycle"], f"{words / len(sizes):.2f}")
         equal(figures["Prompt"], "23 tokens")
         equal(figures["of them cached"], "7")
+        equal(figures["Digest"], "0123456789abcdef")
+        check("seed 4503599627370497" in notes(context), notes(context))
         check(re.fullmatch(r"[\d.]+ m?s", figures["First token"]), figures)
         rows = [re.split(r"\s+", row.strip(), maxsplit=1) for row in browser.texts("#accepted li")]
         stood = [sum(1 for s in sizes if s - 1 > p) / len(sizes) for p in range(4)]
@@ -415,7 +417,7 @@ def everything_has_a_role_and_a_name(context: Context) -> None:
             ("textbox", "Message"), ("button", "Send"), ("button", "Clear the conversation"), ("textbox", "System message"),
             ("spinbutton", "Temperature"), ("spinbutton", "Max tokens"), ("spinbutton", "Seed"), ("spinbutton", "Top p"),
             ("spinbutton", "Top k"), ("spinbutton", "Min p"), ("status", ""), ("log", "Finished answers"), ("heading", "You"),
-            ("heading", IDENTITY["model"]), ("heading", "The server"), ("link", "Skip to the message field"),
+            ("heading", "Answer"), ("heading", "The server"), ("link", "Skip to the message field"),
         ):  # fmt: skip
             check((role, name) in [(r, n if name else "") for r, n in tree], f"no {role} {name!r}")
         equal(accessibility.unnamed(browser), [], "controls without a name")

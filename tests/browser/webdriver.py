@@ -36,7 +36,7 @@ class Driver:
         if not self.port:
             raise BrowserError("chromedriver did not start")
 
-    def call(self, method: str, path: str, body: dict | None = None, timeout: float = 120) -> object:
+    def call(self, method: str, path: str, body: dict | None = None, timeout: float = 600) -> object:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
@@ -68,6 +68,7 @@ class Browser:
         self.driver = driver
         answer = driver.call("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
         self.path = f"/session/{answer['sessionId']}"
+        self._call("POST", "/timeouts", {"script": 300000, "pageLoad": 120000})
         self.console: list[dict] = []
         self.network: list[dict] = []
         self.cdp("Network.enable")

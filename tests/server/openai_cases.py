@@ -127,7 +127,9 @@ def test_logprobs(world: World) -> None:
         check(entry.logprob <= 0, entry)
     bytes_of = bytes(b for entry in content for b in entry.bytes)
     check(bytes_of.decode("utf-8", "replace").startswith(got.choices[0].message.content), "the bytes are the text")
-    streamed = [e for c in chat(world, logprobs=True, top_logprobs=3, max_tokens=8, stream=True) for e in (c.choices[0].logprobs.content if c.choices[0].logprobs else [])]
+    streamed = []
+    for chunk in chat(world, logprobs=True, top_logprobs=3, max_tokens=8, stream=True):
+        streamed += chunk.choices[0].logprobs.content if chunk.choices[0].logprobs else []
     equal([e.model_dump() for e in streamed], [e.model_dump() for e in content], "streamed")
 
 

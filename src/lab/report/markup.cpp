@@ -33,7 +33,7 @@ std::string html_text(std::string_view text, bool keep_layout) {
   return out;
 }
 
-std::string shortened(std::string_view text, size_t characters) {
+std::string with_ellipsis(std::string_view text, size_t characters) {
   const std::string visible = visible_text(text);
   size_t seen = 0;
   for (size_t i = 0; i < visible.size(); ++i) {

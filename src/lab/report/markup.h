@@ -11,7 +11,7 @@ namespace stet {
 std::string html_text(std::string_view text, bool keep_layout = false);
 
 // At most `characters` of a text, the last one an ellipsis where it was longer.
-std::string shortened(std::string_view text, size_t characters);
+std::string with_ellipsis(std::string_view text, size_t characters);
 
 struct HtmlColumn {
   std::string name;

@@ -24,11 +24,11 @@ TEST(HtmlText, MakesControlsVisible) {
   EXPECT_EQ(html_text("\xff<"), "\\xff&lt;");
 }
 
-TEST(Shortened, CountsCharacters) {
-  EXPECT_EQ(shortened("abcd", 4), "abcd");
-  EXPECT_EQ(shortened("abcde", 4), "abc…");
-  EXPECT_EQ(shortened("äöüßé", 4), "äöü…");
-  EXPECT_EQ(shortened("", 4), "");
+TEST(WithEllipsis, CountsCharacters) {
+  EXPECT_EQ(with_ellipsis("abcd", 4), "abcd");
+  EXPECT_EQ(with_ellipsis("abcde", 4), "abc…");
+  EXPECT_EQ(with_ellipsis("äöüßé", 4), "äöü…");
+  EXPECT_EQ(with_ellipsis("", 4), "");
 }
 
 TEST(HtmlTable, EscapesCellsCaptionAndHead) {

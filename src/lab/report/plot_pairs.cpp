@@ -12,8 +12,8 @@
 namespace stet {
 namespace {
 
-constexpr double kTop = 48, kPairsBottom = 392, kA = 110, kB = 470, kPairsWidth = 760;
-constexpr double kRatioWidth = 760, kRatioLeft = 216, kRatioRight = 736, kRow = 22;
+constexpr double kTop = 56, kPairsBottom = 400, kA = 110, kB = 470, kPairsWidth = 760;
+constexpr double kRatioWidth = 760, kRatioLeft = 216, kRatioRight = 724, kRow = 22;
 constexpr size_t kMostNames = 24;
 constexpr double kNameHeight = 15;
 
@@ -34,7 +34,7 @@ void draw_names(Svg& svg, const Axis& y, std::vector<PairedPrompt> prompts) {
   heights = spread(heights, kTop, kPairsBottom + 12);
   for (size_t i = 0; i < prompts.size(); ++i) {
     svg.line({kB + 7, y.at(prompts[i].b)}, {kB + 22, heights[i]}, "lead");
-    svg.text({kB + 26, heights[i] + 4}, shortened(prompts[i].id, 28), Svg::Anchor::start, "small");
+    svg.text({kB + 26, heights[i] + 4}, with_ellipsis(prompts[i].id, 28), Svg::Anchor::start, "small");
   }
 }
 
@@ -113,9 +113,9 @@ std::string plot_pairs(std::string_view id, std::string_view title, std::string_
     svg.line({kA, y.at(tick)}, {kB, y.at(tick)}, "grid");
     svg.text({kA - 16, y.at(tick) + 4}, y.label(tick), Svg::Anchor::end, "soft");
   }
-  svg.text({kA - 16, 22}, unit, Svg::Anchor::end, "soft");
-  svg.text({kA, 22}, "A", Svg::Anchor::middle, "class");
-  svg.text({kB, 22}, "B", Svg::Anchor::middle, "class");
+  svg.text({4, 16}, unit, Svg::Anchor::start, "soft");
+  svg.text({kA, 38}, "A", Svg::Anchor::middle, "class");
+  svg.text({kB, 38}, "B", Svg::Anchor::middle, "class");
   for (const PairedPrompt& p : prompts) {
     const std::string tip = fmt::format("{}: {:.4g}, {:.4g} {}", p.id, p.a, p.b, unit);
     const bool better = higher_is_better ? p.b > p.a : p.b < p.a;
@@ -139,7 +139,7 @@ std::string plot_ratios(std::string_view id, const RatioPlot& plot) {
   HtmlTable table(plot.title, {{"prompt"}, {"class"}, {"ratio", true}});
   double y = place.top + kRow / 2;
   for (const RatioDot& dot : plot.dots) {
-    svg.text({kRatioLeft - 14, y + 4}, shortened(dot.name, 30), Svg::Anchor::end);
+    svg.text({kRatioLeft - 14, y + 4}, with_ellipsis(dot.name, 30), Svg::Anchor::end);
     svg.line({kRatioLeft, y}, {kRatioRight, y}, "row");
     svg.mark(SvgShape::circle, {x.at(dot.ratio), y}, 4.5, "arm1", fmt::format("{}: {:.4f}", dot.name, dot.ratio));
     table.row({dot.name, dot.step_class, fmt::format("{:.6f}", dot.ratio)});

@@ -12,7 +12,7 @@
 namespace stet {
 namespace {
 
-constexpr double kWidth = 760, kLeft = 216, kRight = 736, kTop = 44, kRow = 22, kGroup = 28;
+constexpr double kWidth = 760, kLeft = 216, kRight = 724, kTop = 44, kRow = 22, kGroup = 28;
 constexpr size_t kMostRows = 48, kLabel = 30;
 
 struct Row {
@@ -71,7 +71,7 @@ void draw_rows(Svg& svg, const Axis& axis, const std::vector<Group>& groups, con
     }
     for (const Row& row : group.rows) {
       const double middle = y + kRow / 2;
-      svg.text({kLeft - 14, middle + 4}, shortened(row.label, kLabel), Svg::Anchor::end);
+      svg.text({kLeft - 14, middle + 4}, with_ellipsis(row.label, kLabel), Svg::Anchor::end);
       svg.line({kLeft, middle}, {kRight, middle}, "row");
       for (const RateDot* dot : row.dots) {
         const std::string tip = fmt::format("{}, {}, start {}: {:.2f} {}", plot.arms[dot->arm], dot->step, dot->start,

@@ -11,7 +11,7 @@
 namespace stet {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 380, kLeft = 56, kRight = 744, kTop = 34, kBottom = 338;
+constexpr double kWidth = 760, kHeight = 380, kLeft = 56, kRight = 728, kTop = 34, kBottom = 338;
 constexpr size_t kMostLines = 200;
 
 size_t tokens_of(const ChunkEvent& chunk) {

@@ -22,7 +22,7 @@ std::string figure_html(const Svg& svg, std::string_view caption, std::string_vi
 
 double draw_legend_entry(Svg& svg, SvgPoint at, size_t arm, std::string_view name) {
   svg.mark(arm_shape(arm), {at.x + 6, at.y - 4}, 4.5, arm_class(arm));
-  const std::string text = shortened(name, 40);
+  const std::string text = with_ellipsis(name, 40);
   svg.text({at.x + 18, at.y}, text);
   return at.x + 44 + 7.2 * static_cast<double>(text.size());
 }

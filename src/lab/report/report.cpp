@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "embedded/lab.h"
+#include "lab/packet/verify.h"
 #include "lab/report/markup.h"
 #include "lab/report/plots.h"
 #include "lab/report/report_parts.h"
@@ -108,10 +109,10 @@ std::string page(std::string_view title, std::string_view body) {
 }  // namespace
 
 Packet read_packet_for_report(const std::string& path) {
-  Packet packet = read_packet(path);
-  if (recompute_results(packet) != packet.results_json)
-    fail(Code::kInput, "{}: results.json is not what the raw events give; `stet verify` says more", path);
-  return packet;
+  VerifyReport report = verify_packet(path);
+  if (!report.mismatch.empty())
+    fail(Code::kInput, "{}: the results are not what the raw events give: {}", path, report.mismatch);
+  return std::move(report.packet);
 }
 
 std::string report_html(const Packet& packet, const ReportOptions& options) {

@@ -16,7 +16,8 @@ struct ReportOptions {
   std::string request;  // the id of a request to draw chunk by chunk; empty: none
 };
 
-// Reads a packet, checks its manifest, and recomputes its results. Throws Error(kInput) that says what does not hold.
+// Reads a packet, checks its manifest, and recomputes its results. Throws Error(kInput) that says what does not
+// hold, and whatever verify_packet() throws.
 Packet read_packet_for_report(const std::string& path);
 
 // The page. Deterministic: the same packet gives the same bytes. Throws Error(kUsage) when there is no such request.

@@ -186,7 +186,7 @@ TEST_F(ReportPacket, IsRefusedWhenItsResultsAreNotThoseOfItsEvents) {
     ADD_FAILURE() << "results that the events do not give were taken";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::kInput);
-    EXPECT_THAT(e.what(), HasSubstr("results.json is not what the raw events give"));
+    EXPECT_THAT(e.what(), HasSubstr("the results are not what the raw events give"));
   }
 }
 
