@@ -2,7 +2,11 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -177,6 +181,7 @@ class Service {
 
   // Answers what is under way within the time, unless a signal comes; cancels the rest.
   void stop(std::chrono::seconds grace) {
+    loop_->close();
     say(fmt::format("stopping: what is under way has {} s; a second signal ends it at once", grace.count()));
     Flag ended;
     std::thread finisher([&] {
@@ -211,6 +216,14 @@ class Service {
   HttpServer http_;
 };
 
+// Long buffers go back to the system when they are freed: by itself glibc raises this bound to the longest one that it
+// ever freed, and from then on the heap keeps holes of that size.
+void bound_heap() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 }  // namespace
 
 int serve_main(std::span<const std::string> arguments) {
@@ -219,6 +232,7 @@ int serve_main(std::span<const std::string> arguments) {
   flags.declare(parser);
   if (!parser.parse(arguments)) return kExitOk;
   flags.check();
+  bound_heap();
   set_interrupt_limit(kManySignals);
   count_terminations();
   Service service(flags);

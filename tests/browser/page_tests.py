@@ -494,8 +494,7 @@ def motion_can_be_declined(context: Context) -> None:
 
 TESTS = [
     loads_without_a_word, is_used_with_keys_alone, asks_for_what_it_shows, tab_goes_in_order, text_streams, figures_are_right, the_first_chunk_does_not_count,
-    status_is_shown, looks_only_while_it_is_seen, stop_stops, a_cut_stream_is_shown_as_cut, refusals_are_words,
-    a_lost_server_is_noticed, a_key_is_asked_for, hostile_text_stays_text, queue_and_prompt_are_told, settings_are_sent, clear_forgets,
-    a_thousand_chunks_arrive, a_screen_reader_hears_answers_once, everything_has_a_role_and_a_name, contrast_is_enough,
-    axe_finds_nothing, every_width_has_room, motion_can_be_declined,
+    status_is_shown, looks_only_while_it_is_seen, stop_stops, a_cut_stream_is_shown_as_cut, refusals_are_words, a_lost_server_is_noticed, a_key_is_asked_for,
+    hostile_text_stays_text, queue_and_prompt_are_told, settings_are_sent, clear_forgets, a_thousand_chunks_arrive, a_screen_reader_hears_answers_once,
+    everything_has_a_role_and_a_name, contrast_is_enough, axe_finds_nothing, every_width_has_room, motion_can_be_declined,
 ]  # fmt: skip

@@ -339,9 +339,15 @@ LoopStatus GenerationLoop::status() const {
 
 const Engine* GenerationLoop::engine() const { return impl_->loaded; }
 
-void GenerationLoop::stop(bool finish) {
-  std::unique_lock lock(impl_->mutex);
+void GenerationLoop::close() {
+  const std::lock_guard lock(impl_->mutex);
   impl_->closed = true;
+  impl_->work.notify_all();
+}
+
+void GenerationLoop::stop(bool finish) {
+  close();
+  std::unique_lock lock(impl_->mutex);
   if (!finish) impl_->cancel_all = true;
   impl_->work.notify_all();
   impl_->ended.wait(lock, [this] { return impl_->has_ended; });

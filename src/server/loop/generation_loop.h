@@ -88,7 +88,9 @@ class GenerationLoop {
   // The engine once it is loaded, for functions that are const and safe beside a generation (tokenize, detokenize, info); else null.
   const Engine* engine() const;
 
-  // Takes no new requests. finish: those in the queue and the active one are answered; else they are cancelled within one cycle.
+  // Takes no new requests from here on, and returns at once: stop() waits for those that it has.
+  void close();
+  // close(), and the end of those that it has. finish: those in the queue and the active one are answered; else they are cancelled within one cycle.
   // Loading is given up either way. Returns when the threads have ended; a second call, from another thread, may turn the first
   // one's true into false.
   void stop(bool finish);
