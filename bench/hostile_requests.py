@@ -20,6 +20,7 @@ import concurrent.futures
 import json
 import pathlib
 import random
+import signal
 import sys
 import tempfile
 import threading
@@ -44,15 +45,15 @@ SHOWN_FAILURES, SHOWN_BYTES = 20, 1500
 
 # kind -> function, cases in 10,000
 KINDS = {
-    "ordinary": (ordinary.one, 2500), "kept alive": (ordinary.kept_alive, 400), "HTTP/1.0": (ordinary.http_1_0, 200),
-    "chunked": (ordinary.in_chunks, 300), "Expect": (ordinary.expecting, 200), "oddly written": (ordinary.oddly_written, 300),
+    "ordinary": (ordinary.one, 1300), "kept alive": (ordinary.kept_alive, 400), "HTTP/1.0": (ordinary.http_1_0, 200),
+    "chunked": (ordinary.in_chunks, 300), "Expect": (ordinary.expecting, 200), "oddly written": (ordinary.oddly_written, 260),
     "reads, tokens": (ordinary.reading, 300), "pipelined": (disconnects.pipelined, 300),
     "pipelined reads": (disconnects.pipelined_reads, 40), "slow writer": (disconnects.slow_writer, 120),
     "slow reader": (disconnects.slow_reader, 120), "cancelled stream": (disconnects.cancel, 300),
     "burst": (disconnects.burst, 30), "burst that leaves": (disconnects.stampede, 30),
-    "wrong framing": (malformed.run, 500), "wrong heads": (malformed.run, 500), "wrong host or origin": (malformed.run, 200),
-    "garbage": (malformed.run, 250), "wrong paths": (malformed.run, 150), "wrong JSON": (malformed.run, 500),
-    "wrong fields": (malformed.run, 500), "prompts too long": (malformed.run, 50), "wrong tokens": (malformed.run, 60),
+    "wrong framing": (malformed.run, 330), "wrong heads": (malformed.run, 330), "wrong host or origin": (malformed.run, 200),
+    "garbage": (malformed.run, 200), "wrong paths": (malformed.run, 150), "wrong JSON": (malformed.run, 330),
+    "wrong fields": (malformed.run, 330), "prompts too long": (malformed.run, 50), "wrong tokens": (malformed.run, 60),
     "wrong messages": (malformed.run, 60), "body too long": (malformed.run_too_long, 100),
 }  # fmt: skip
 # kind -> function; these share the rest, by the length of what is cut
@@ -63,9 +64,9 @@ CUTS = {
 SLACK = 8  # bytes by which answers to one request differ: the digits of ids and counts
 
 
-def make_plan(count: int, seed: int, lengths: dict[str, int]) -> list[tuple[str, int]]:
-    """(kind, number) for each case: every offset of request and answer once, where there are as many cases."""
-    plan = []
+def make_plan(count: int, seed: int, lengths: dict[str, int]) -> tuple[list[tuple[str, int]], dict[str, float]]:
+    """(kind, number) for each case, and which share of the places to cut has its turn: all, where there are enough cases."""
+    plan, covered = [], {}
     for kind, (_, share) in KINDS.items():
         plan += [(kind, i) for i in range(max(2, round(share * count / 10_000)))]
     left, total = max(30, count - len(plan)), sum(lengths.values())
@@ -73,8 +74,9 @@ def make_plan(count: int, seed: int, lengths: dict[str, int]) -> list[tuple[str,
         cases = round(left * length / total)
         # Spread evenly, with the first and the last offset among them.
         plan += [(kind, i % length if cases >= length else i * (length - 1) // max(1, cases - 1)) for i in range(cases)]
+        covered[kind] = min(cases, length) / length
     random.Random(f"plan:{seed}").shuffle(plan)
-    return plan
+    return plan, covered
 
 
 class Failures:
@@ -188,24 +190,30 @@ class Bench:
         ctx = self.ctx = self.context(server)
         run = Run(ctx, server, args.seed, self.failures)
         run.case(-1, "ordinary", 0)
-        lengths = {"cut in the request": disconnects.request_length(ctx) + 1}
+        # Every offset of the request in every way of leaving, every offset of both answers.
+        lengths = {"cut in the request": (disconnects.request_length(ctx) + 1) * len(disconnects.WAYS)}
         for kind, stream in (("cut in a stream", True), ("cut in an answer", False)):
             lengths[kind] = disconnects.answer_length(ctx, stream) + 1 - SLACK
-        plan = [(i, *case) for i, case in enumerate(make_plan(args.requests, args.seed, lengths))]
-        self.report |= {"cases": len(plan), "lengths": lengths}
+        cases, covered = make_plan(args.requests, args.seed, lengths)
+        plan = [(i, *case) for i, case in enumerate(cases)]
+        self.report |= {"cases": len(plan), "places_to_cut": lengths, "share_of_places": covered}
         if args.case is not None:
             plan = [plan[args.case]]
         began = time.monotonic()
         waiting = held.Held(ctx, 8 if args.requests >= 5000 else 2) if args.case is None else None
-        tenth = max(1, len(plan) // 10)
-        run.cases(plan[:tenth], args.workers)
-        self.early = self.at_rest(server, with_held=True)
-        run.cases(plan[tenth:], args.workers)
+        self.by_tenths = []
+        for i in range(10):
+            run.cases(plan[i * len(plan) // 10 : (i + 1) * len(plan) // 10], args.workers)
+            self.by_tenths.append(self.at_rest(server, with_held=True))
+        self.early = self.by_tenths[0]
         for what in waiting.finish() if waiting else ():
             self.failures.add("held", None, what, [])
         self.report["mix_seconds"] = round(time.monotonic() - began, 1)
         if args.case is None:
             self.checks.attempt("too many connections", lambda: phases.flood(ctx, "too many connections"))
+        if args.case is None and not args.sanitized:
+            bound = args.memory_mib * 1024
+            self.checks.attempt("memory of long bodies", lambda: phases.long_bodies(ctx, "long bodies", server, bound))
         self.after_mix(server)
 
     def at_rest(self, server: Served, with_held: bool = False) -> dict[str, int]:
@@ -232,6 +240,7 @@ class Bench:
         if not args.sanitized and args.case is None:
             checks.check("memory is steady", grown <= bound, f"{self.early} after a tenth, {end} in the end: {grown} KiB more")
         self.report["memory_kib"] = {"start": start, "after_a_tenth": self.early, "end": end, "bound_kib": bound}
+        self.report["memory_kib"]["after_each_tenth"] = [m["VmRSS"] for m in self.by_tenths]
         self.report["descriptors"], self.report["threads"] = descriptors, threads
         self.reconcile(server)
         final = Run(self.ctx, server, args.seed, self.failures)
@@ -281,8 +290,11 @@ class Bench:
             outcomes = ", ".join(f"{n} {what}" for what, n in tally.outcomes[kind].most_common())
             print(f"{kind:<24} {count:>8}  {outcomes}")
         memory = self.report["memory_kib"]
-        shown = ", ".join(f"{name.replace('_', ' ')} {memory[name]['VmRSS'] / 1024:.1f}" for name in ("start", "after_a_tenth", "end"))
-        print(f"memory in MiB: {shown}; the bound is {memory['bound_kib'] / 1024:.0f} more than after a tenth")
+        for kind, share in self.report["share_of_places"].items():
+            print(f"{kind}: {100 * share:.0f} % of {self.report['places_to_cut'][kind]} places")
+        tenths = " ".join(f"{m['VmRSS'] / 1024:.1f}" for m in self.by_tenths)
+        start, end = (memory[name]["VmRSS"] / 1024 for name in ("start", "end"))
+        print(f"memory in MiB: start {start:.1f}, after each tenth {tenths}, end {end:.1f}; bound: {memory['bound_kib'] / 1024:.0f} more than after the first")
         for name, wrong in self.checks.results.items():
             print(f"{'FAILED' if wrong else 'ok':<7}{name}{': ' + wrong if wrong else ''}")
         kinds = {k for k in tally.requests if k in KINDS or k in CUTS}
@@ -318,6 +330,7 @@ def main() -> int:
     parser.add_argument("--failures", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "stet-hostile")
     args = parser.parse_args()
     args.program = args.program.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     with tempfile.TemporaryDirectory(prefix="stet-hostile-") as folder:
         return Bench(args, pathlib.Path(folder)).main()
 

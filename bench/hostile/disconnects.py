@@ -47,9 +47,9 @@ def answer_length(ctx: Context, stream: bool) -> int:
 
 
 def cut_request(ctx: Context, kind: str, _: random.Random, number: int) -> str:
-    """number: so many bytes of the request are sent; every offset has its turn, in each way of leaving."""
+    """number: how many bytes of the request are sent, and in which way the client leaves."""
     _, _, data = template(ctx, True)
-    way, offset = WAYS[number // (len(data) + 1) % len(WAYS)], number % (len(data) + 1)
+    way, offset = WAYS[number % len(WAYS)], number // len(WAYS)
     ctx.tally.sent(kind)
     with ctx.line() as line:
         line.send(data[:offset])

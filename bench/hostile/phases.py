@@ -34,6 +34,29 @@ def flood(ctx: Context, kind: str) -> str:
     return f"{refused} refused with 503"
 
 
+def long_bodies(ctx: Context, kind: str, server: Served, bound_kib: int) -> str:
+    """Bodies of two million values, several at once: what they took is given back."""
+    body = b'{"prompt": "a", "metadata": [' + b"0," * 1_999_000 + b"0]}"
+    data = request(ctx.address, "POST", "/tokenize", body)
+    before = server.memory_kib()["VmRSS"]
+    for _ in range(2):
+        with contextlib.ExitStack() as stack:
+            lines = [stack.enter_context(ctx.line()) for _ in range(4)]
+            writers = [threading.Thread(target=line.send, args=(data,)) for line in lines]
+            for writer in writers:
+                writer.start()
+            for line, writer in zip(lines, writers):
+                ctx.tally.sent(kind)
+                answer = line.answer()
+                writer.join()
+                ctx.tally.answer("/tokenize", answer.status)
+                same(answer.status, 400, "a field that is unknown there")
+    after = server.memory_kib()["VmRSS"]
+    if after - before > bound_kib:
+        raise Wrong(f"{before} KiB before, {after} KiB after: more than {bound_kib} KiB were kept")
+    return f"{before} KiB before, {after} KiB after"
+
+
 def long_stream(ctx: Context, line: Line, number: int) -> Wish:
     want, wish = ctx.long[number % len(ctx.long)], Wish(random.Random(number), stream=number % 3 != 2)
     wish.ids, wish.logprobs = True, False

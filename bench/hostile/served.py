@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import json
 import os
@@ -29,6 +30,7 @@ class Served:
             self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             errors="replace", env=environment,
         )  # fmt: skip
+        atexit.register(self.process.kill)  # a bench that breaks leaves nothing behind
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
         end = time.monotonic() + START_S
