@@ -188,9 +188,11 @@ void HttpServer::stop(std::chrono::milliseconds grace) {
     i.retire();
   });
   i.thread.join();
-  // What was still under way for closed connections.
-  i.shared->io.restart();
-  i.shared->io.poll();
+  // What was still under way for closed connections: each handler left here would keep its connection, which keeps this queue. The guard
+  // keeps the context from stopping before the last of them has run.
+  const auto work = boost::asio::make_work_guard(i.shared->io);
+  do i.shared->io.restart();
+  while (i.shared->io.poll() > 0);
 }
 
 }  // namespace stet
