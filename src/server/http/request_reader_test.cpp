@@ -55,6 +55,25 @@ TEST(RequestReader, ReadsBodiesOfBothKinds) {
   EXPECT_EQ(read("POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nab").state, State::body);
 }
 
+// Beast's own assertion ended the program when an empty body's last chunk came in pieces: "0\r\n", then "\r".
+TEST(RequestReader, TheLastChunkMayComeInPieces) {
+  const std::string head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", body = "0\r\n\r\n";
+  for (size_t first = 1; first < body.size(); ++first)
+    for (size_t second = first; second < body.size(); ++second) {
+      RequestReader reader(1000, 1000);
+      EXPECT_EQ(reader.feed(head), head.size());
+      reader.read_body();
+      std::string buffer = body.substr(0, first);
+      buffer.erase(0, reader.feed(buffer));
+      buffer += body.substr(first, second - first);
+      buffer.erase(0, reader.feed(buffer));
+      buffer += body.substr(second);
+      buffer.erase(0, reader.feed(buffer));
+      EXPECT_EQ(reader.state(), RequestReader::State::done) << first << " " << second;
+      EXPECT_EQ(reader.take_body(), "");
+    }
+}
+
 TEST(RequestReader, TrailersAreNoHeaders) {
   RequestReader reader(1024, 64);
   std::string text = "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nAuthorization: Bearer x\r\n\r\n";
