@@ -6,6 +6,7 @@
 #include <malloc.h>
 #endif
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -114,13 +115,17 @@ class Flag {
   Flag(const Flag&) = delete;
   Flag& operator=(const Flag&) = delete;
   void raise() {
+    raised_.store(true, std::memory_order_release);
     const uint64_t one = 1;
     (void)!::write(fd_, &one, sizeof one);
   }
   int fd() const { return fd_; }
+  // What the thread that raised it wrote before can be read after this said true.
+  bool raised() const { return raised_.load(std::memory_order_acquire); }
 
  private:
   const int fd_;
+  std::atomic<bool> raised_ = false;
 };
 
 enum class Event : uint8_t { raised, interrupted, timeout };
@@ -140,7 +145,7 @@ Event wait_for(const Flag* flag, std::optional<Clock::time_point> until = std::n
     pollfd fds[] = {{.fd = interrupt_fd(), .events = POLLIN, .revents = 0},
                     {.fd = flag != nullptr ? flag->fd() : -1, .events = POLLIN, .revents = 0}};
     if (::poll(fds, 2, left) == 0) return Event::timeout;
-    if ((fds[1].revents & POLLIN) != 0) return Event::raised;
+    if ((fds[1].revents & POLLIN) != 0 && flag->raised()) return Event::raised;
   }
 }
 
