@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Thousands of requests of a hostile mix against a `stet serve` of its own.
 
-  python3 bench/hostile_requests.py build/stet                     10,000 cases
+  python3 bench/hostile_requests.py build/stet --hold 130          10,000 cases; stalled clients up to their limits
   python3 bench/hostile_requests.py build/stet --requests 600      the short version of ./check
   python3 bench/hostile_requests.py build/stet --case 4711         one case of the same plan again
-  python3 bench/hostile_requests.py build-asan/stet --requests 600 --sanitized
+  python3 bench/hostile_requests.py build-asan/stet --requests 600 --sanitized --oracle build/stet
 
 The answers that are right come from the plain decoder, one fresh process each (hostile/expected.py). A case is drawn from
 its number and --seed, so it is the same in every run; most cases send one request, some send hundreds. Whatever a case gets
@@ -174,7 +174,7 @@ class Bench:
     def main(self) -> int:
         began = time.monotonic()
         args = self.args
-        self.expected = make_all(Oracle(args.program, args.model, self.flags, self.environment), DISTINCT, args.seed)
+        self.expected = make_all(Oracle(args.oracle or args.program, args.model, self.flags, self.environment), DISTINCT, args.seed)
         ids = sum(len(e.ids) for e in self.expected)
         print(f"{DISTINCT} requests answered by the plain decoder, {ids} ids, {time.monotonic() - began:.1f} s", file=sys.stderr)
         self.mix()
@@ -206,7 +206,7 @@ class Bench:
             run.cases(plan[i * len(plan) // 10 : (i + 1) * len(plan) // 10], args.workers)
             self.by_tenths.append(self.at_rest(server, with_held=True))
         self.early = self.by_tenths[0]
-        for what in waiting.finish() if waiting else ():
+        for what in waiting.finish(args.hold) if waiting else ():
             self.failures.add("held", None, what, [])
         self.report["mix_seconds"] = round(time.monotonic() - began, 1)
         if args.case is None:
@@ -315,6 +315,7 @@ class Bench:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program", type=pathlib.Path, help="the program, such as build/stet")
+    parser.add_argument("--oracle", type=pathlib.Path, help="the program that answers first, where it is another build")
     parser.add_argument("--model", default="synth:tiny:q4_0")
     parser.add_argument("--requests", type=int, default=10_000, help="cases of the mix (10000)")
     parser.add_argument("--workers", type=int, default=12, help="cases at a time (12)")
@@ -325,6 +326,7 @@ def main() -> int:
     parser.add_argument("--pack", default="none")
     parser.add_argument("--draft", default="ngram", help="of the server; the plain decoder has none (ngram)")
     parser.add_argument("--queue", type=int, default=16)
+    parser.add_argument("--hold", type=float, default=0, help="seconds to hold silent connections for; their limits are 30 to 120 (0)")
     parser.add_argument("--memory-mib", type=int, default=8, help="how much more memory in the end than after a tenth (8)")
     parser.add_argument("--sanitized", action="store_true", help="a build with sanitizers: slow, and its memory means nothing")
     parser.add_argument("--failures", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "stet-hostile")

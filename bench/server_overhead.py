@@ -46,6 +46,8 @@ class Bench:
     def __init__(self, args: argparse.Namespace, environment: dict[str, str]):
         self.args, self.environment = args, environment
         self.flags = ["--ctx", str(args.ctx), "--draft", args.draft, *(["--threads", str(args.threads)] if args.threads else [])]
+        self.stamper = socket.socket()  # the kernel begins to stamp a moment after the first socket asks for it
+        self.stamper.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.socket_ms: list[float] = []
         self.client_ms: list[float] = []
         self.ids: list[list[int]] = []

@@ -15,17 +15,20 @@ from wire import Hurried, Wrong, request
 
 
 class Held:
-    """Starts them; finish() waits for what is due within the time that the run takes anyway, and judges each."""
+    """Starts them; finish() lets go of those that are still held so many seconds after that, and judges each."""
 
     def __init__(self, ctx: Context, each: int):
         self.ctx, self.failures = ctx, []
         self.over = threading.Event()
         kinds = (self._silent, self._half_head, self._half_body, self._unread)
         self.threads = [threading.Thread(target=self._guarded, args=(kind,), daemon=True) for kind in kinds for _ in range(each)]
+        self.began = time.monotonic()
         for thread in self.threads:
             thread.start()
 
-    def finish(self) -> list[str]:
+    def finish(self, hold: float) -> list[str]:
+        for thread in self.threads:
+            thread.join(max(0.0, self.began + hold - time.monotonic()))
         self.over.set()
         for thread in self.threads:
             thread.join()
@@ -68,7 +71,7 @@ class Held:
             return "closed after its time"
 
     def _half_head(self, ctx: Context) -> str:
-        """Refused after 10 s; the run is never so short that this does not happen."""
+        """Refused after 10 s, which every run waits for."""
         data = request(ctx.address, "POST", ctx.first.path, ctx.first.body())
         with ctx.line() as line:
             line.send(data[: random.Random(len(self.failures)).randrange(1, 60)])
