@@ -89,11 +89,13 @@ def the_server_serves_the_page(context: Context) -> None:
         identity = server.get("status")["identity"]
         equal(browser.text("#model"), identity["model"])
         equal(browser.texts("#tags li"), ["synthetic: random weights, the text means nothing", "history-accelerated"])
-        # This model has no chat template: the server says so, and the page says what it said.
         browser.keys("hello", "Enter")
+        browser.wait("the end", STAGE + ".startsWith('Finished')")
+        # A question that does not fit: what the server says of it is what the page says.
+        browser.run("document.querySelector('#prompt').value = 'word '.repeat(2000)")
+        browser.keys("Enter")
         browser.wait("the refusal", STAGE + ".startsWith('No answer')")
-        check("The server refused (HTTP 400). " in browser.text(f"{LAST} .bad"), browser.text(LAST))
-        check("template" in browser.text(f"{LAST} .bad"), browser.text(LAST))
+        check(re.search(r"The server refused \(HTTP 400\)\. .*\d+ tokens", browser.text(f"{LAST} .bad")), browser.text(f"{LAST} .bad"))
 
 
 def a_conversation_with_the_model(context: Context) -> None:
