@@ -26,26 +26,42 @@ std::vector<double> spread(std::vector<double> heights, double top, double botto
   return heights;
 }
 
-void draw_names(Svg& svg, const Axis& y, std::vector<PairedPrompt> prompts) {
-  if (prompts.size() > kMostNames) return;
-  std::stable_sort(prompts.begin(), prompts.end(), [&](const auto& p, const auto& q) { return y.at(p.b) < y.at(q.b); });
+void draw_names(Svg& svg, const Axis& y, std::vector<PairLine> lines) {
+  if (lines.size() > kMostNames) return;
+  std::stable_sort(lines.begin(), lines.end(), [&](const auto& p, const auto& q) { return y.at(p.b) < y.at(q.b); });
   std::vector<double> heights;
-  for (const PairedPrompt& p : prompts) heights.push_back(y.at(p.b));
+  for (const PairLine& line : lines) heights.push_back(y.at(line.b));
   heights = spread(heights, kTop, kPairsBottom + 12);
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    svg.line({kB + 7, y.at(prompts[i].b)}, {kB + 22, heights[i]}, "lead");
-    svg.text({kB + 26, heights[i] + 4}, with_ellipsis(prompts[i].id, 28), Svg::Anchor::start, "small");
+  for (size_t i = 0; i < lines.size(); ++i) {
+    svg.line({kB + 7, y.at(lines[i].b)}, {kB + 22, heights[i]}, "lead");
+    svg.text({kB + 26, heights[i] + 4}, with_ellipsis(lines[i].name, 28), Svg::Anchor::start, "small");
   }
 }
 
-std::string pairs_table(std::string_view title, std::string_view unit, bool higher_is_better,
-                        const std::vector<PairedPrompt>& prompts) {
-  HtmlTable table(fmt::format("{}, {}", title, unit),
-                  {{"prompt"}, {"class"}, {"A", true}, {"B", true}, {"ratio (above 1: B is better)", true}});
-  for (const PairedPrompt& p : prompts)
-    table.row({p.id, p.step_class, fmt::format("{:.4g}", p.a), fmt::format("{:.4g}", p.b),
-               fmt::format("{:.4f}", higher_is_better ? p.b / p.a : p.a / p.b)});
+std::string pairs_table(const PairPlot& plot) {
+  HtmlTable table(plot.title + ", " + plot.unit,
+                  {{plot.line_is}, {"class"}, {"A", true}, {"B", true}, {"ratio (above 1: B is better)", true}});
+  for (const PairLine& p : plot.lines)
+    table.row({p.name, p.step_class, fmt::format("{:.4g}", p.a), fmt::format("{:.4g}", p.b),
+               fmt::format("{:.4f}", plot.higher_is_better ? p.b / p.a : p.a / p.b)});
   return table.html();
+}
+
+void draw_pairs(Svg& svg, const Axis& y, const PairPlot& plot) {
+  for (const double tick : y.ticks()) {
+    svg.line({kA, y.at(tick)}, {kB, y.at(tick)}, "grid");
+    svg.text({kA - 16, y.at(tick) + 4}, y.label(tick), Svg::Anchor::end, "soft");
+  }
+  svg.text({4, 16}, plot.unit, Svg::Anchor::start, "soft");
+  svg.text({kA, 38}, "A", Svg::Anchor::middle, "class");
+  svg.text({kB, 38}, "B", Svg::Anchor::middle, "class");
+  for (const PairLine& p : plot.lines) {
+    const std::string tip = fmt::format("{}: {:.4g}, {:.4g} {}", p.name, p.a, p.b, plot.unit);
+    const bool better = plot.higher_is_better ? p.b > p.a : p.b < p.a;
+    svg.line({kA, y.at(p.a)}, {kB, y.at(p.b)}, better ? "pair" : "pair worse");
+    svg.mark(arm_shape(0), {kA, y.at(p.a)}, 4, arm_class(0), tip);
+    svg.mark(arm_shape(1), {kB, y.at(p.b)}, 4, arm_class(1), tip);
+  }
 }
 
 struct RatioPlace {
@@ -94,39 +110,24 @@ Axis ratio_axis(const RatioPlot& plot) {
 
 }  // namespace
 
-std::string plot_pairs(std::string_view id, std::string_view title, std::string_view unit, bool higher_is_better,
-                       const std::vector<PairedPrompt>& prompts) {
-  if (prompts.empty()) return "";
-  double low = prompts[0].a, high = low;
+std::string plot_pairs(std::string_view id, const PairPlot& plot) {
+  if (plot.lines.empty()) return "";
   std::vector<double> a, b;
-  for (const PairedPrompt& p : prompts) {
-    low = std::min({low, p.a, p.b});
-    high = std::max({high, p.a, p.b});
+  for (const PairLine& p : plot.lines) {
     a.push_back(p.a);
     b.push_back(p.b);
   }
-  const Axis y(low, high, kPairsBottom, kTop);
-  Svg svg(id, kPairsWidth, kPairsBottom + 40, title,
-          fmt::format("Lines from A to B for {} prompts. Median of A {:.4g}, of B {:.4g} {}.", prompts.size(),
-                      median(a), median(b), unit));
-  for (const double tick : y.ticks()) {
-    svg.line({kA, y.at(tick)}, {kB, y.at(tick)}, "grid");
-    svg.text({kA - 16, y.at(tick) + 4}, y.label(tick), Svg::Anchor::end, "soft");
-  }
-  svg.text({4, 16}, unit, Svg::Anchor::start, "soft");
-  svg.text({kA, 38}, "A", Svg::Anchor::middle, "class");
-  svg.text({kB, 38}, "B", Svg::Anchor::middle, "class");
-  for (const PairedPrompt& p : prompts) {
-    const std::string tip = fmt::format("{}: {:.4g}, {:.4g} {}", p.id, p.a, p.b, unit);
-    const bool better = higher_is_better ? p.b > p.a : p.b < p.a;
-    svg.line({kA, y.at(p.a)}, {kB, y.at(p.b)}, better ? "pair" : "pair worse");
-    svg.mark(arm_shape(0), {kA, y.at(p.a)}, 4, arm_class(0), tip);
-    svg.mark(arm_shape(1), {kB, y.at(p.b)}, 4, arm_class(1), tip);
-  }
-  draw_names(svg, y, prompts);
-  const std::string caption = fmt::format(
-      "{}: a line is a prompt, its ends the medians of the starts of A and B. Dashed: B is no better.", title);
-  return figure_html(svg, caption, pairs_table(title, unit, higher_is_better, prompts));
+  const auto [a_low, a_high] = std::minmax_element(a.begin(), a.end());
+  const auto [b_low, b_high] = std::minmax_element(b.begin(), b.end());
+  const Axis y(std::min(*a_low, *b_low), std::max(*a_high, *b_high), kPairsBottom, kTop);
+  Svg svg(id, kPairsWidth, kPairsBottom + 40, plot.title,
+          fmt::format("{} lines from A to B, each a {}. Median of A {:.4g}, of B {:.4g} {}.", plot.lines.size(),
+                      plot.line_is, median(a), median(b), plot.unit));
+  draw_pairs(svg, y, plot);
+  draw_names(svg, y, plot.lines);
+  const std::string ends = plot.line_is == "prompt" ? ", its ends the medians of the starts of A and B" : "";
+  return figure_html(svg, fmt::format("{}: a line is a {}{}. Dashed: B is no better.", plot.title, plot.line_is, ends),
+                     pairs_table(plot));
 }
 
 std::string plot_ratios(std::string_view id, const RatioPlot& plot) {

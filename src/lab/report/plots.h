@@ -53,13 +53,18 @@ struct AcceptanceArm {
 // Empty where no arm proposed anything.
 std::string plot_acceptance(std::string_view id, const std::vector<AcceptanceArm>& arms);
 
-struct PairedPrompt {
-  std::string id, step_class;
+struct PairLine {
+  std::string name, step_class;
   double a = 0, b = 0;
 };
-// A line from A to B for every prompt. Empty for no prompts.
-std::string plot_pairs(std::string_view id, std::string_view title, std::string_view unit, bool higher_is_better,
-                       const std::vector<PairedPrompt>& prompts);
+struct PairPlot {
+  std::string title, unit;
+  std::string line_is = "prompt";  // or "pair of starts"
+  bool higher_is_better = true;
+  std::vector<PairLine> lines;
+};
+// Lines from A to B. Empty for no lines.
+std::string plot_pairs(std::string_view id, const PairPlot& plot);
 
 struct RatioDot {
   std::string name, step_class;

@@ -96,13 +96,13 @@ TEST(PlotAcceptance, HasABarForEveryPosition) {
 }
 
 TEST(PlotPairs, TellsWhichGotWorse) {
-  const std::vector<PairedPrompt> prompts = {{"p0", "code", 40, 50}, {"p1", "prose", 40, 39}};
-  const std::string html = plot_pairs("p", "Rates", "tokens/s", true, prompts);
+  const std::vector<PairLine> lines = {{"p0", "code", 40, 50}, {"p1", "prose", 40, 39}};
+  const std::string html = plot_pairs("p", {"Rates", "tokens/s", "prompt", true, lines});
   EXPECT_EQ(unbalanced(html), "");
   EXPECT_EQ(count_of(html, "class=\"pair\""), 1u);
   EXPECT_EQ(count_of(html, "class=\"pair worse\""), 1u);
   EXPECT_THAT(html, HasSubstr("<td class=\"n\">1.2500</td>"));
-  const std::string times = plot_pairs("p", "Times", "seconds", false, prompts);
+  const std::string times = plot_pairs("p", {"Times", "seconds", "prompt", false, lines});
   EXPECT_THAT(times, HasSubstr("<td class=\"n\">0.8000</td>"));
 }
 
@@ -122,13 +122,13 @@ TEST(Plots, OfNothingAreNothing) {
   EXPECT_EQ(plot_timeline("x", {"A"}, {{0, "r", {}}}), "");
   EXPECT_EQ(plot_request("x", RequestRecord()), "");
   EXPECT_EQ(plot_acceptance("x", {{0, "A", {}, ""}}), "");
-  EXPECT_EQ(plot_pairs("x", "t", "u", true, {}), "");
+  EXPECT_EQ(plot_pairs("x", PairPlot()), "");
   EXPECT_EQ(plot_ratios("x", RatioPlot()), "");
 }
 
 TEST(Plots, OfOneEqualValueStandStill) {
   EXPECT_EQ(unbalanced(plot_rates("x", {"t", "u", {"A"}, {{"p", "c", 0, 0, 0.0}}})), "");
-  EXPECT_EQ(unbalanced(plot_pairs("x", "t", "u", true, {{"p", "c", 5, 5}})), "");
+  EXPECT_EQ(unbalanced(plot_pairs("x", {"t", "u", "prompt", true, {{"p", "c", 5, 5}}})), "");
   EXPECT_EQ(unbalanced(plot_timeline("x", {"A"}, {{0, "r", {{0, 0}}}})), "");
   EXPECT_EQ(unbalanced(plot_ratios("x", {"t", {{"p", "c", 1}}, 1, 1, 1, "", 0.0})), "");
 }
@@ -138,7 +138,7 @@ TEST(Plots, EscapeNames) {
   RatePlot plot{evil, evil, {evil}, {{evil, evil, 0, 0, 1.0}}};
   for (const std::string& html :
        {plot_rates("x", plot), plot_timeline("x", {evil}, {{0, evil, {{1, 1}}}}),
-        plot_acceptance("x", {{0, evil, {0.5}, evil}}), plot_pairs("x", evil, evil, true, {{evil, evil, 1, 2}}),
+        plot_acceptance("x", {{0, evil, {0.5}, evil}}), plot_pairs("x", {evil, evil, evil, true, {{evil, evil, 1, 2}}}),
         plot_ratios("x", {evil, {{evil, evil, 1}}, 1, 1, 1, evil, 0.1})}) {
     EXPECT_EQ(unbalanced(html), "");
     EXPECT_EQ(html.find("<script"), std::string::npos);

@@ -48,6 +48,20 @@ bool history_accelerated(const ReportInput& input) {
   });
 }
 
+// What the ledger held when this was begun.
+std::string attempts_before(const ReportInput& input) {
+  constexpr std::pair<const char*, const char*> kWords[] = {{"all", "in the ledger"},
+                                                            {"same_plan", "of this plan"},
+                                                            {"same_subject", "of this subject"},
+                                                            {"same_idea", "of this class of ideas"}};
+  const Json& before = look(input.results, "ledger", "before");
+  std::string text;
+  for (const auto& [key, words] : kWords)
+    if (const auto n = number_of(look(before, key)))
+      text += fmt::format("{}{:.0f} {}", text.empty() ? "" : ", ", *n, words);
+  return text;
+}
+
 std::string masthead(const ReportInput& input, const ReportKind& kind) {
   const std::string label = text_of(look(input.plan, "label"));
   HtmlTerms terms;
@@ -56,8 +70,7 @@ std::string masthead(const ReportInput& input, const ReportKind& kind) {
   if (const std::string suite = suite_of(input); !suite.empty()) terms.add("Suite", suite);
   if (const std::string model = model_of(input); !model.empty()) terms.add("Model", model);
   if (const std::string created = text_of(look(input.plan, "created")); !created.empty()) terms.add("Planned", created);
-  const Json& before = look(input.results, "ledger", "before");
-  if (!before.is_null()) terms.add("Attempts before it", shown(before));
+  if (const std::string before = attempts_before(input); !before.empty()) terms.add("Attempts before it", before);
   terms.add("SHA-256 of the plan", input.packet.plan_sha256);
   std::string text =
       fmt::format("<header>\n<p class=\"brand\"><span>stet</span></p>\n<h1>{}{}</h1>\n{}", html_text(kind.title),
@@ -73,14 +86,16 @@ std::string masthead(const ReportInput& input, const ReportKind& kind) {
 }
 
 std::string checking_part(const ReportInput& input) {
-  const std::string name = input.packet.path.substr(input.packet.path.find_last_of('/') + 1);
-  return fmt::format(
-      "<p>Trust none of this: ask the packet.</p>\n<pre>stet verify {0}\nstet rerun {0} -m MODEL</pre>\n<p>The first "
-      "recomputes every figure from "
-      "the raw events and finds any changed byte; the second feeds the recorded ids through the model, on any machine, "
-      "and confirms every token. "
-      "What a packet cannot prove is in docs/benchmark.md.</p>\n",
-      html_text(name));
+  const std::string name = html_text(input.packet.path.substr(input.packet.path.find_last_of('/') + 1));
+  const bool rerun = !input.packet.requests.empty();
+  std::string commands = "stet verify " + name;
+  if (rerun) commands += "\nstet rerun " + name + " -m MODEL";
+  std::string text = rerun ? "The first command" : "It";
+  text += " recomputes every figure from the raw events and finds any changed byte";
+  text +=
+      rerun ? "; the second feeds the recorded ids through the model, on any machine, and confirms every token." : ".";
+  return html_element("p", "Trust none of this: ask the packet.") + fmt::format("<pre>{}</pre>\n", commands) +
+         html_element("p", text + " What a packet cannot prove is in docs/benchmark.md.");
 }
 
 std::string request_part(const Packet& packet, const std::string& id) {

@@ -118,9 +118,15 @@ std::vector<Series> raw_series(const ReportInput& input) {
   }
 }
 
-// Of every prompt the medians over its starts.
-std::vector<PairedPrompt> paired(const std::vector<StartPair>& pairs) {
-  std::vector<PairedPrompt> prompts;
+// Of every prompt the medians over its starts; of programs, which have no prompts, every pair of starts.
+std::vector<PairLine> paired(const std::vector<StartPair>& pairs, bool programs) {
+  std::vector<PairLine> prompts;
+  if (programs) {
+    for (const StartPair& pair : pairs)
+      for (const PairedValue& v : pair.values)
+        prompts.push_back({fmt::format("starts {} and {}", pair.a_start, pair.b_start), v.step_class, v.a, v.b});
+    return prompts;
+  }
   for (const PairedValue& first : pairs.empty() ? std::vector<PairedValue>() : pairs[0].values) {
     std::vector<double> a, b;
     for (const StartPair& pair : pairs)
@@ -205,13 +211,15 @@ std::string compare_figures(const ReportInput& input) {
 std::string compare_pictures(const ReportInput& input) {
   std::string body;
   const std::vector<Series> raw = raw_series(input);
+  const bool programs = !input.packet.measures.empty();
   size_t i = 0;
   for (const Json& series : series_of_results(input)) {
     const std::string title = title_of(series), figure = text_of(look(series, "figure"));
     for (const Series& s : raw)
       if (s.figure.name == figure && s.point == text_of(look(series, "point")))
-        body += plot_pairs(fmt::format("pairs{}", i), fmt::format("A and B: {}", title), unit_of(figure),
-                           s.figure.higher_is_better, paired(s.ab));
+        body += plot_pairs(fmt::format("pairs{}", i),
+                           {"A and B: " + title, unit_of(figure), programs ? "pair of starts" : "prompt",
+                            s.figure.higher_is_better, paired(s.ab, programs)});
     body += plot_ratios(fmt::format("ratios{}", i), ratios_of(series));
     ++i;
   }

@@ -24,21 +24,32 @@ std::string starts_table(const ReportInput& input) {
   return table.html();
 }
 
-// The starts that said the same of themselves: "A, starts 0, 1, 2".
+// The starts of an arm that said the same of themselves.
 struct SameIdentity {
-  std::string identity, who;
+  std::string identity, arm;
+  std::vector<uint32_t> starts;
+
+  // "Arm A, starts 0 to 3, 5"
+  std::string who() const {
+    std::string list;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      size_t last = i;
+      while (last + 1 < starts.size() && starts[last + 1] == starts[last] + 1) ++last;
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", starts[i]);
+      if (last > i) list += fmt::format(" to {}", starts[last]);
+      i = last;
+    }
+    return fmt::format("Arm {}, start{} {}", arm, starts.size() > 1 ? "s" : "", list);
+  }
 };
 
 std::vector<SameIdentity> identities_of(const Packet& packet) {
   std::vector<SameIdentity> groups;
   for (const StartRecord& s : packet.starts) {
-    auto it = std::find_if(groups.begin(), groups.end(), [&](const SameIdentity& g) {
-      return g.identity == s.identity_json && g.who.starts_with("Arm " + s.arm + ", start");
-    });
-    if (it == groups.end())
-      groups.push_back({s.identity_json, fmt::format("Arm {}, start {}", s.arm, s.start)});
-    else
-      it->who += fmt::format(", {}", s.start);
+    const auto same = [&](const SameIdentity& g) { return g.identity == s.identity_json && g.arm == s.arm; };
+    auto it = std::find_if(groups.begin(), groups.end(), same);
+    if (it == groups.end()) it = groups.insert(groups.end(), {s.identity_json, s.arm, {}});
+    it->starts.push_back(s.start);
   }
   return groups;
 }
@@ -93,7 +104,7 @@ std::string identity_part(const ReportInput& input) {
   for (const SameIdentity& same : identities_of(input.packet)) {
     const Json json = Json::parse(same.identity, nullptr, false);
     const bool readable = !json.is_discarded() && json.is_object() && !json.empty();
-    body += html_folded(same.who, readable ? leaf_table(same.who, json) : missing_part("What it says of itself"));
+    body += html_folded(same.who(), readable ? leaf_table(same.who(), json) : missing_part("What it says of itself"));
   }
   if (input.packet.starts.empty()) return body + missing_part("Starts");
   return body + html_folded("Starts", starts_table(input));

@@ -43,6 +43,7 @@ TEST(Report, OfAValidBenchmarkShowsRates) {
   EXPECT_THAT(html, HasSubstr("historical inclusive rate"));
   for (const char* id : {"rates-t", "timeline-t", "acceptance-t"}) EXPECT_THAT(html, HasSubstr(id));
   EXPECT_EQ(count_of(html, "start 1: "), 24u) << "a mark for every request";
+  EXPECT_THAT(html, HasSubstr("<summary>Arm A, starts 0 to 1</summary>"));
 }
 
 TEST(Report, HasNoScriptAndAsksNobody) {
@@ -86,6 +87,37 @@ TEST(Report, OfAComparisonWithoutGainSaysWhy) {
   const std::string html = report(comparison(1.0));
   EXPECT_THAT(html, HasSubstr("stamp unsure\">not promoted"));
   EXPECT_THAT(html, HasSubstr("Why B is not promoted"));
+}
+
+TEST(Report, OfProgramsShowsPairsOfStarts) {
+  ComparePlan plan = suite_plan();
+  plan.a_kind = plan.b_kind = ArmKind::measure;
+  plan.a_shown = "measure:old";
+  plan.b_shown = "measure:new";
+  plan.points = {"context=100"};
+  plan.steps.clear();
+  plan.figures = {{"decode_ms", false}};
+  plan.witnesses.clear();
+  plan.rounds = 4;
+  Packet p;
+  p.path = "m";
+  p.plan_json = plan_json(plan);
+  p.identity_json = "{}";
+  int64_t now = 1000;
+  for (const Leg& leg : legs_of(plan)) {
+    const std::string arm(1, leg.arm),
+        figures = fmt::format(R"({{"decode_ms":{}}})", (leg.arm == 'B' ? 8 : 10) + 0.01 * (leg.start % 3));
+    p.starts.push_back({arm, leg.start, true, "{}", now});
+    p.measures.push_back({arm, leg.start, "context=100", figures, now, now + 500, {}, {}});
+    now += 1000;
+  }
+  p.results_json = results_of(p, "compare", compare_results);
+  const std::string html = report(p);
+  EXPECT_EQ(unbalanced(html), "");
+  EXPECT_EQ(count_of(html, "class=\"pair\""), 8u) << "four rounds of two pairs";
+  EXPECT_THAT(html, HasSubstr("a line is a pair of starts."));
+  EXPECT_THAT(html, HasSubstr("decode_ms at context=100"));
+  EXPECT_THAT(html, Not(HasSubstr("No timeline")));
 }
 
 TEST(Report, OfAVoidComparisonShowsNoFigure) {
