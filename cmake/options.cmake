@@ -13,7 +13,6 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1" CACHE STRING "" FORCE)
 
 option(STET_WERROR "Treat warnings as errors" OFF)
 option(STET_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
-set(STET_KERNEL_FLAGS "" CACHE STRING "More compiler flags for the kernels: tests/build_matrix.sh builds a wrong variant with them")
 set(STET_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
 # The contract: no contraction by the compiler, no reassociation. Checked again in src/base/contract.h.
