@@ -306,6 +306,7 @@ class Bench:
             "outcomes": {kind: dict(o) for kind, o in tally.outcomes.items()}, "whole_answers": tally.generations,
             "ids_compared": tally.ids_checked, "failures": self.failures.all[:100], "failed": failed, "passed": passed,
             "checks": self.checks.results, "model": self.args.model, "seed": self.args.seed, "draft": self.args.draft,
+            "distinct_answers": len({tuple(e.ids) for e in self.expected}),
         }  # fmt: skip
         print(json.dumps(self.report))
         print(f"{passed} passed, {failed} failed")
