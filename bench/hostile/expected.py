@@ -34,8 +34,8 @@ SHAPES = [
     {"max_tokens": 16, "temperature": 0.7, "seed": 5, "logit_bias": {"97": 4, "98": 4.5, "99": -2}},
     {"max_tokens": 24, "repetition_penalty": 1.3}, {"max_tokens": 24, "presence_penalty": 0.5, "frequency_penalty": 0.25},
     {"max_tokens": 40, "stop": 3}, {"max_tokens": 40, "stop": 9, "temperature": 0.9, "seed": 6},
-    {"max_tokens": 48, "ignore_eos": True}, {"ignore_eos": True}, {"max_tokens": 100000, "ignore_eos": True, "seed": 7,
-    "temperature": 1.1}, {"max_tokens": 64},
+    {"max_tokens": 48, "ignore_eos": True}, {"ignore_eos": True},
+    {"max_tokens": 100000, "ignore_eos": True, "seed": 7, "temperature": 1.1}, {"max_tokens": 64},
 ]  # fmt: skip
 
 
