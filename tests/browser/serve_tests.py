@@ -16,6 +16,8 @@ from harness import Skip, check, equal
 
 STAGE = "return document.querySelector('#stage').innerText"
 LAST = ".answer:last-of-type"
+# Writes up to 8,192 tokens at the pace of a small model, and needs no file.
+TALKATIVE = ("-m", "synth:smollm-135m:q4_0", "--pack", "none")
 QUESTION = "Write three short sentences about the sea."
 
 
@@ -125,10 +127,10 @@ def a_conversation_with_the_model(context: Context) -> None:
 
 
 def stopping_frees_the_model(context: Context) -> None:
-    with serving(context, "-m", model_of(context)) as server:
+    with serving(context, *TALKATIVE) as server:
         opened(context, server)
         browser = context.browser
-        browser.keys("Count from one to a thousand in words.", "Enter")
+        browser.keys("Go on and on.", "Enter")
         browser.wait("text", f"return document.querySelector('{LAST} .text').textContent.length > 5", seconds=180)
         browser.keys("Escape")
         browser.wait("the end", STAGE + ".startsWith('Stopped')")
@@ -140,15 +142,25 @@ def stopping_frees_the_model(context: Context) -> None:
 
 
 def a_server_that_dies_is_a_cut(context: Context) -> None:
-    with serving(context, "-m", model_of(context)) as server:
+    with serving(context, *TALKATIVE) as server:
         opened(context, server)
         browser = context.browser
-        browser.keys("Count from one to a thousand in words.", "Enter")
+        browser.keys("Go on and on.", "Enter")
         browser.wait("text", f"return document.querySelector('{LAST} .text').textContent.length > 5", seconds=180)
         server.process.kill()
         browser.wait("the end", STAGE + ".startsWith('Incomplete')")
         equal(browser.text(f"{LAST} .bad"), "Cut: the answer is incomplete, because after this the connection was lost.")
         browser.wait("the loss", "return document.querySelector('#link').innerText === 'Connection lost'")
+
+
+def an_error_after_the_first_byte_is_told(context: Context) -> None:
+    with serving(context, *TALKATIVE, "--deadline", "2") as server:
+        opened(context, server)
+        browser = context.browser
+        browser.keys("Go on and on.", "Enter")
+        browser.wait("the end", STAGE + ".startsWith('Incomplete')", seconds=180)
+        said = browser.text(f"{LAST} .bad")
+        check(said.startswith("The server reports an error, and the answer is incomplete: ") and "deadline" in said, said)
 
 
 def a_server_with_a_key_serves_the_page_without(context: Context) -> None:
@@ -167,5 +179,5 @@ def a_server_with_a_key_serves_the_page_without(context: Context) -> None:
 
 TESTS = [
     the_server_serves_the_page, a_conversation_with_the_model, stopping_frees_the_model, a_server_that_dies_is_a_cut,
-    a_server_with_a_key_serves_the_page_without,
+    an_error_after_the_first_byte_is_told,    a_server_with_a_key_serves_the_page_without,
 ]  # fmt: skip

@@ -14,6 +14,8 @@ namespace stet::http {
 namespace {
 
 constexpr size_t kShownPath = 200;
+// Between the last words of an answer that was cut off and the end of its connection.
+constexpr std::chrono::milliseconds kLastWords{150};
 
 double seconds_since(Connection::Clock::time_point then) {
   return std::chrono::duration<double>(Connection::Clock::now() - then).count();
@@ -180,16 +182,17 @@ void Connection::dispatch() {
   }
 }
 
-void Connection::answered(bool keep) {
-  boost::asio::post(shared_->io, [weak = weak_from_this(), keep] {
-    if (const auto self = weak.lock()) self->answer_ended(keep);
+void Connection::answered(bool keep, bool cut) {
+  boost::asio::post(shared_->io, [weak = weak_from_this(), keep, cut] {
+    if (const auto self = weak.lock()) self->answer_ended(keep, cut);
   });
 }
 
 void Connection::run(std::function<void()> callback) { boost::asio::dispatch(shared_->io, std::move(callback)); }
 
-void Connection::answer_ended(bool keep) {
+void Connection::answer_ended(bool keep, bool cut) {
   if (state_ != State::busy) return;
+  if (cut) shut_after_ = Clock::now() + kLastWords;
   answer_.reset();
   charge_body(0);
   verdict_ = {};
@@ -234,7 +237,7 @@ void Connection::write_on() {
   if (closed()) return;
   switch (outbox_.flush()) {
     case Outbox::State::empty:
-      if (last_ && !shut_) {
+      if (last_ && !shut_ && Clock::now() >= shut_after_) {
         shut_ = true;
         ::shutdown(socket_.native_handle(), SHUT_WR);
         if (peer_done_) return close();
@@ -270,6 +273,7 @@ void Connection::tick() {
   if (outbox_.stalled() > shared_->options.stall_timeout) return cut();
   // Bytes that nobody reads hide the end of the stream behind them.
   if (state_ == State::busy && !receiving_ && peer_hung_up()) return cut();
+  if (last_ && !shut_) write_on();
   if (Clock::now() < deadline_) return;
   if (state_ == State::head || state_ == State::body)
     return refuse(

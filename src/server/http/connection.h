@@ -50,8 +50,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Any thread: bytes of the running answer.
   void send(std::string_view bytes) { outbox_.send(bytes); }
-  // Any thread: the running answer has ended; keep: another request may follow.
-  void answered(bool keep);
+  // Any thread: the running answer has ended; keep: another request may follow. cut: it is incomplete.
+  void answered(bool keep, bool cut = false);
   // Any thread: calls it on the transport's thread; at once when this is that thread.
   void run(std::function<void()> callback);
 
@@ -65,7 +65,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void head_done();
   void begin_body();
   void dispatch();
-  void answer_ended(bool keep);
+  void answer_ended(bool keep, bool cut);
   void peer_closed();
   void refuse(const Refusal& why);
   void say_goodbye();
@@ -94,7 +94,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::weak_ptr<SocketExchange> answer_;
   bool receiving_ = false, writing_ = false;
   bool last_ = false, shut_ = false;  // nothing more is answered; our half is closed
-  bool peer_done_ = false;            // the client closed its half
+  Clock::time_point shut_after_ = Clock::time_point::min();
+  bool peer_done_ = false;  // the client closed its half
 };
 
 }  // namespace stet::http

@@ -46,8 +46,8 @@ class Exchange {
   virtual void event(std::string_view data) = 0;
   // The stream is complete. Without it the connection is closed so that the client sees a cut stream.
   virtual void end_events() = 0;
-  // Ends the stream visibly incomplete: everything queued is sent, then the connection is closed without the last
-  // chunk.
+  // Ends the stream visibly incomplete: everything queued is sent, then, a moment later, the connection is closed
+  // without the last chunk. (A browser drops what it has not handed to its page yet when a connection breaks.)
   virtual void cut_events() = 0;
 
   // The client has closed the connection, or was cut off.

@@ -12,9 +12,9 @@ SocketExchange::~SocketExchange() {
   if (stage_ == Stage::streaming) cut_events();
 }
 
-std::function<void()> SocketExchange::finish(bool keep) {
+std::function<void()> SocketExchange::finish(bool keep, bool cut) {
   stage_ = Stage::ended;
-  connection_->answered(keep && framing_.keep_alive);
+  connection_->answered(keep && framing_.keep_alive, cut);
   return std::exchange(on_gone_, nullptr);
 }
 
@@ -54,7 +54,7 @@ void SocketExchange::cut_events() {
   std::function<void()> told_no_more;
   const std::lock_guard lock(mutex_);
   if (stage_ != Stage::streaming || gone_) return;
-  told_no_more = finish(false);
+  told_no_more = finish(false, true);
 }
 
 bool SocketExchange::gone() const {

@@ -28,7 +28,7 @@ class SocketExchange : public Exchange {
   enum class Stage : uint8_t { open, streaming, ended };
   // REQUIRES: the lock is held. What it returns is destroyed without it: it may hold the last reference to this
   // exchange.
-  [[nodiscard]] std::function<void()> finish(bool keep);
+  [[nodiscard]] std::function<void()> finish(bool keep, bool cut = false);
 
   const HttpRequest request_;
   const Framing framing_;
