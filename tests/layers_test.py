@@ -137,7 +137,7 @@ def symbol_faults(objects: list[pathlib.Path]) -> list[str]:
 
 
 def isa_objects(build: pathlib.Path) -> list[pathlib.Path]:
-    return sorted(p for isa in ISAS for p in build.rglob(f"kernels_{isa}.cpp.o") if "stet_kernels" in p.as_posix())
+    return sorted(p for isa in ISAS for p in (build / "CMakeFiles/stet_kernels.dir").rglob(f"kernels_{isa}.cpp.o"))
 
 
 def self_faults(layers: dict[str, set[str]]) -> list[str]:

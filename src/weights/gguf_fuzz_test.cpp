@@ -17,7 +17,7 @@ using Bytes = std::vector<uint8_t>;
 
 std::vector<Bytes> corpus() {
   std::vector<fs::path> paths;
-  const fs::path folder = fs::path(__FILE__).parent_path() / "../../tests/fuzz/corpus/gguf";
+  const fs::path folder = "tests/fuzz/corpus/gguf";  // tests run in the root of the source tree
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".gguf") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());

@@ -17,7 +17,7 @@ using Bytes = std::vector<uint8_t>;
 
 std::vector<Bytes> corpus() {
   std::vector<std::filesystem::path> paths;
-  const auto folder = std::filesystem::path(__FILE__).parent_path() / "../../../tests/fuzz/corpus/api_request";
+  const auto folder = std::filesystem::path("tests/fuzz/corpus/api_request");  // tests run in the root of the source tree
   for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<Bytes> files;
