@@ -12,6 +12,7 @@ import base64
 import contextlib
 import hashlib
 import http.server
+import itertools
 import json
 import pathlib
 import re
@@ -20,6 +21,7 @@ import sys
 import threading
 import time
 
+PATIENCE_S = 120  # what a busy machine may need
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "src/server/page/index.html"
 
 HOSTILE = (
@@ -76,7 +78,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/":
             page = PAGE.read_bytes()
             self.reply(200, page, "text/html; charset=utf-8", Content_Security_Policy=policy(page), X_Content_Type_Options="nosniff")
-        elif self.path == "/status" and self.allowed():
+        elif self.path == "/status" and self.gone_on() and self.allowed():
             self.reply(200, json.dumps(self.server.status).encode())
         elif self.path != "/status":
             self.error(404, f"nothing at {self.path}")
@@ -92,13 +94,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return scene(self)
         self.stream_text(PROSE)
 
+    def gone_on(self) -> bool:
+        """True when the test lets this answer go on, if it holds answers at all."""
+        held = self.server.held
+        if held is None:
+            return True
+        self.server.holds.set()
+        return held.wait(PATIENCE_S)
+
     # ---- Streams
     def begin(self) -> None:
+        self.server.step, self.server.left = threading.Event(), threading.Event()
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.cycle = 0
+        self.cycle, self.clock = 0, 10**12
         self.event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}], "prompt_token_ids": [1] * 23})
 
     def raw(self, data: str) -> None:
@@ -109,11 +120,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def event(self, event: dict | str) -> None:
         self.raw("data: " + (event if isinstance(event, str) else json.dumps(event)) + "\n\n")
 
-    def text(self, text: str, accepted: int = 0, depth: int = 4) -> None:
+    def text(self, text: str, accepted: int = 0, depth: int = 4, took: float = 0.01) -> None:
+        """One cycle, which took so many seconds by the clock of this server: how long it waits in truth is another matter."""
         ids = list(range(accepted + 1))
+        self.clock += round(took * 1e9)
         self.event({
             "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None, "token_ids": ids}],
-            "stet": {"cycle": self.cycle, "depth": depth, "accepted": accepted, "token_ids": ids, "server_ns": time.monotonic_ns()},
+            "stet": {"cycle": self.cycle, "depth": depth, "accepted": accepted, "token_ids": ids, "server_ns": self.clock},
         })  # fmt: skip
         self.cycle += 1
 
@@ -125,10 +138,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def cut(self) -> None:
-        self.wfile.flush()
-        time.sleep(0.2)  # a browser forgets what it has not handed to the page yet when the connection breaks
         self.connection.shutdown(socket.SHUT_RDWR)
         self.close_connection = True
+
+    def until_left(self) -> None:
+        """Says nothing more until the browser closes the connection."""
+        self.connection.settimeout(PATIENCE_S)
+        self.close_connection = True
+        try:
+            said = self.connection.recv(1)
+        except TimeoutError:
+            return
+        except OSError:
+            said = b""
+        if not said:
+            self.server.left.set()
 
     def stream_text(self, text: str, pause: float = 0.01) -> None:
         self.begin()
@@ -138,9 +162,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             piece, words = words[: accepted + 1], words[accepted + 1 :]
             if not piece:
                 break
-            self.text("".join(piece), len(piece) - 1)
+            self.text("".join(piece), len(piece) - 1, took=pause if (i - 1) % 4 else 2 * pause)
             tokens += len(piece)
-            time.sleep(pause if i % 4 else 2 * pause)
+            time.sleep(pause)
         self.end(tokens)
 
     def scene_hostile(self) -> None:
@@ -153,7 +177,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.begin()
         for word in ("It ", "was ", "cut "):
             self.text(word)
-            time.sleep(0.02)
+        self.server.step.wait(PATIENCE_S)
         self.cut()
 
     def scene_quiet_end(self) -> None:
@@ -166,18 +190,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.begin()
         self.text("Before the error")
         self.event({"error": {"message": "the logits of step 4 hold NaN", "type": "server_error", "param": None, "code": None}})
-        self.cut()
+        self.until_left()
 
     def scene_broken_event(self) -> None:
         self.begin()
         self.text("Before the broken event")
         self.event("{not JSON")
-        self.cut()
+        self.until_left()
 
     def scene_endless(self) -> None:
         self.begin()
         try:
-            for i in range(3000):
+            for i in itertools.count():
                 self.text(f"word{i} ")
                 time.sleep(0.02)
         except OSError:
@@ -188,11 +212,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.begin()
         for done in (2, 1):
             self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": None}], "stet": {"stage": "queued", "done": done, "total": 2}})
-            self.server.step.wait(20)
+            self.server.step.wait(PATIENCE_S)
             self.server.step.clear()
         for done in (512, 1024):
             self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": None}], "stet": {"stage": "prefill", "done": done, "total": 2048}})
-            self.server.step.wait(20)
+            self.server.step.wait(PATIENCE_S)
             self.server.step.clear()
         self.text("Done.")
         self.end(1)
@@ -202,8 +226,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.begin()
         self.text("fifty ", 49, 49)
         for _ in range(10):
-            time.sleep(0.1)
-            self.text("one ", 0, 0)
+            self.text("one ", 0, 0, took=0.1)
         self.end(60)
 
     def scene_full(self) -> None:
@@ -239,7 +262,9 @@ class Fake(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.key = ""
         self.seen: list[tuple[str, dict | None]] = []
-        self.step, self.left = threading.Event(), threading.Event()
+        self.step, self.left = threading.Event(), threading.Event()  # of the last stream: it may go on; its reader is gone
+        self.held: threading.Event | None = None  # answers to /status wait for it
+        self.holds = threading.Event()  # one does
         self.connections: set[socket.socket] = set()
         self.status = {
             "state": "ready", "identity": dict(IDENTITY), "active": None, "queue": {"waiting": 0, "limit": 16},
@@ -255,6 +280,23 @@ class Fake(http.server.ThreadingHTTPServer):
     def chats(self) -> list[dict]:
         return [body for path, body in self.seen if path == "/v1/chat/completions"]
 
+    def hold(self) -> None:
+        """Answers to /status wait for go_on() from now on. Returns when one does."""
+        self.holds.clear()
+        self.held = threading.Event()
+        if not self.holds.wait(PATIENCE_S):
+            raise AssertionError("the page did not look at the status")
+
+    def go_on(self) -> None:
+        self.step.set()
+        if self.held:
+            self.held.set()
+            self.held = None
+
+    def wait_until_left(self) -> None:
+        if not self.left.wait(PATIENCE_S):
+            raise AssertionError("the browser did not close the connection")
+
     def process_request(self, request: socket.socket, client_address: object) -> None:
         self.connections.add(request)
         super().process_request(request, client_address)
@@ -265,6 +307,7 @@ class Fake(http.server.ThreadingHTTPServer):
 
     def stop(self) -> None:
         """As a process that dies: nobody listens, and every connection breaks."""
+        self.go_on()
         self.shutdown()
         self.server_close()
         for connection in list(self.connections):
