@@ -18,6 +18,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "browser"), str(HERE / "cli")]
 
+import look_tests  # noqa: E402
 import page_tests  # noqa: E402
 import report_tests  # noqa: E402
 import serve_tests  # noqa: E402
@@ -42,7 +43,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the tests with this in their name")
     parser.add_argument("--screenshots", type=pathlib.Path, help="a folder for pictures")
     args = parser.parse_args()
-    tests = page_tests.TESTS + serve_tests.TESTS + report_tests.TESTS
+    tests = page_tests.TESTS + look_tests.TESTS + serve_tests.TESTS + report_tests.TESTS
     if not shutil.which("chromedriver"):
         print(f"chromedriver is not installed\n0 passed, 0 failed, {len(tests)} skipped")
         return 0
@@ -53,7 +54,9 @@ def main() -> int:
         driver = Driver(path / "chromedriver.log")
         try:
             context = Context(driver, Stet(args.program, path), args.model, path, args.screenshots)
-            return run_tests([in_fresh_window(t) for t in tests], context, args.only)
+            code = run_tests([in_fresh_window(t) for t in tests], context, args.only)
+            context.browser.close()
+            return code
         finally:
             driver.close()
 

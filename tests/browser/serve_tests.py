@@ -13,12 +13,14 @@ import urllib.request
 import fake_server
 from context import Context
 from harness import Skip, check, equal
+from page import LAST, LAST_TEXT, STAGE, pairs
 
-STAGE = "return document.querySelector('#stage').innerText"
-LAST = ".answer:last-of-type"
 # Writes up to 8,192 tokens at the pace of a small model, and needs no file.
 TALKATIVE = ("-m", "synth:smollm-135m:q4_0", "--pack", "none")
 QUESTION = "Write three short sentences about the sea."
+# What a busy machine may need to load a model, or to write some hundred words.
+PATIENCE_S = 300
+ASK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever proxy the environment names
 
 
 class Server:
@@ -31,7 +33,7 @@ class Server:
         self.listening = threading.Event()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        check(self.listening.wait(60) and self.url, f"the server does not listen: {self.log}")
+        check(self.listening.wait(PATIENCE_S) and self.url, f"the server does not listen: {self.log}")
 
     def _read(self) -> None:
         for raw in self.process.stderr:
@@ -46,12 +48,12 @@ class Server:
     def get(self, path: str, body: dict | None = None) -> dict:
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=120) as reply:
+        with ASK.open(request, timeout=PATIENCE_S) as reply:
             return json.loads(reply.read())
 
     def stop(self) -> None:
         self.process.kill()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -72,19 +74,35 @@ def model_of(context: Context) -> str:
 
 def opened(context: Context, server: Server) -> None:
     context.browser.open(server.url)
-    context.browser.wait("the model", "return document.querySelector('#link').innerText === 'Connected'")
+    context.browser.wait("the model", "return document.querySelector('#link').innerText === 'Connected'", seconds=PATIENCE_S)
     context.browser.run("document.querySelector('#prompt').focus()")
+
+
+def goes_on_and_on(context: Context, server: Server) -> None:
+    """An answer that is being written, and will be for a while."""
+    opened(context, server)
+    context.browser.keys("Go on and on.", "Enter")
+    context.browser.wait("text", LAST_TEXT + ".length > 5", seconds=PATIENCE_S)
+
+
+def ended(context: Context, stage: str, answers: int = 1) -> None:
+    """Waits until this many answers are there and the stage begins with this word."""
+    condition = STAGE + ".startsWith(arguments[0]) && document.querySelectorAll('.answer').length === arguments[1]"
+    context.browser.wait(f"{stage}, {answers} answers", condition, stage, answers, seconds=PATIENCE_S)
 
 
 def the_server_serves_the_page(context: Context) -> None:
     with serving(context, "-m", "synth:tiny:q4_0", "--pack", "none", "--draft", "ngram") as server:
-        with urllib.request.urlopen(server.url, timeout=20) as reply:
+        with ASK.open(server.url, timeout=PATIENCE_S) as reply:
             page, policy = reply.read(), reply.headers["Content-Security-Policy"]
         equal(page, fake_server.PAGE.read_bytes(), "the page")
         equal(policy, fake_server.policy(page), "its policy, computed here once more")
         opened(context, server)
         browser = context.browser
-        time.sleep(2.5)  # one more look at /status
+        end = time.monotonic() + PATIENCE_S
+        while browser.requested().count(server.url + "status") < 2:
+            check(time.monotonic() < end, "the page does not look at the server again")
+            time.sleep(0.2)
         equal(browser.complaints(), [], "console")
         for url in browser.requested():
             check(url.startswith((server.url, "data:")), f"asked {url}")
@@ -92,11 +110,11 @@ def the_server_serves_the_page(context: Context) -> None:
         equal(browser.text("#model"), identity["model"])
         equal(browser.texts("#tags li"), ["synthetic: random weights, the text means nothing", "history-accelerated"])
         browser.keys("hello", "Enter")
-        browser.wait("the end", STAGE + ".startsWith('Finished')")
+        ended(context, "Finished")
         # A question that does not fit: what the server says of it is what the page says.
         browser.run("document.querySelector('#prompt').value = 'word '.repeat(2000)")
         browser.keys("Enter")
-        browser.wait("the refusal", STAGE + ".startsWith('No answer')")
+        ended(context, "No answer", 2)
         check(re.search(r"The server refused \(HTTP 400\)\. .*\d+ tokens", browser.text(f"{LAST} .bad")), browser.text(f"{LAST} .bad"))
 
 
@@ -106,12 +124,11 @@ def a_conversation_with_the_model(context: Context) -> None:
         browser = context.browser
         browser.run("document.querySelector('#max_tokens').value = 120")
         browser.keys(QUESTION, "Enter")
-        browser.wait("the end", STAGE + ".startsWith('Finished')", seconds=180)
+        ended(context, "Finished")
         body = {"messages": [{"role": "user", "content": QUESTION}], "temperature": 0, "max_tokens": 120}
         direct = server.get("v1/chat/completions", {**body, "return_token_ids": True})
-        equal(browser.run(f"return document.querySelector('{LAST} .text').textContent"), direct["choices"][0]["message"]["content"],
-              "text of the page and of the API")  # fmt: skip
-        figures = dict(zip(browser.texts("#figures dt"), browser.texts("#figures dd"), strict=True))
+        equal(browser.run(LAST_TEXT), direct["choices"][0]["message"]["content"], "text of the page and of the API")
+        figures = pairs(context, "#figures")
         tokens = direct["usage"]["completion_tokens"]
         equal(figures["Answer"], f"{tokens} tokens")
         equal(figures["Prompt"], f"{direct['usage']['prompt_tokens']} tokens")
@@ -120,21 +137,18 @@ def a_conversation_with_the_model(context: Context) -> None:
         check(float(browser.text("#rate")) > 0, browser.text("#rate"))
         context.shot("serve-answer")
         browser.keys("And one about the shore.", "Enter")
-        browser.wait("the end", STAGE + ".startsWith('Finished') && document.querySelectorAll('.note').length === 2", seconds=180)
-        figures = dict(zip(browser.texts("#figures dt"), browser.texts("#figures dd"), strict=True))
+        ended(context, "Finished", 2)
+        figures = pairs(context, "#figures")
         check(int(figures["of them cached"].replace(",", "")) > 0, f"the second turn reuses the first: {figures}")
         equal(browser.complaints(), [], "console")
 
 
 def stopping_frees_the_model(context: Context) -> None:
     with serving(context, *TALKATIVE) as server:
-        opened(context, server)
-        browser = context.browser
-        browser.keys("Go on and on.", "Enter")
-        browser.wait("text", f"return document.querySelector('{LAST} .text').textContent.length > 5", seconds=180)
-        browser.keys("Escape")
-        browser.wait("the end", STAGE + ".startsWith('Stopped')")
-        end = time.monotonic() + 30
+        goes_on_and_on(context, server)
+        context.browser.keys("Escape")
+        ended(context, "Stopped")
+        end = time.monotonic() + PATIENCE_S
         while server.get("status")["active"] is not None:
             check(time.monotonic() < end, "the server goes on")
             time.sleep(0.1)
@@ -143,23 +157,19 @@ def stopping_frees_the_model(context: Context) -> None:
 
 def a_server_that_dies_is_a_cut(context: Context) -> None:
     with serving(context, *TALKATIVE) as server:
-        opened(context, server)
-        browser = context.browser
-        browser.keys("Go on and on.", "Enter")
-        browser.wait("text", f"return document.querySelector('{LAST} .text').textContent.length > 5", seconds=180)
+        goes_on_and_on(context, server)
         server.process.kill()
-        browser.wait("the end", STAGE + ".startsWith('Incomplete')")
+        ended(context, "Incomplete")
+        browser = context.browser
         equal(browser.text(f"{LAST} .bad"), "Cut: the answer is incomplete, because after this the connection was lost.")
         browser.wait("the loss", "return document.querySelector('#link').innerText === 'Connection lost'")
 
 
 def an_error_after_the_first_byte_is_told(context: Context) -> None:
-    with serving(context, *TALKATIVE, "--deadline", "2") as server:
-        opened(context, server)
-        browser = context.browser
-        browser.keys("Go on and on.", "Enter")
-        browser.wait("the end", STAGE + ".startsWith('Incomplete')", seconds=180)
-        said = browser.text(f"{LAST} .bad")
+    with serving(context, *TALKATIVE, "--deadline", "5") as server:
+        goes_on_and_on(context, server)
+        ended(context, "Incomplete")
+        said = context.browser.text(f"{LAST} .bad")
         check(said.startswith("The server reports an error, and the answer is incomplete: ") and "deadline" in said, said)
 
 
@@ -170,14 +180,14 @@ def a_server_with_a_key_serves_the_page_without(context: Context) -> None:
     with serving(context, "-m", "synth:tiny:q4_0", "--pack", "none", "--api-key-file", keys) as server:
         browser = context.browser
         browser.open(server.url)
-        browser.wait("the field", "return document.querySelector('#key').checkVisibility()")
+        browser.wait("the field", "return document.querySelector('#key').checkVisibility()", seconds=PATIENCE_S)
         equal(browser.focused(), "key")
         browser.keys("sesame-open-7291-cobalt-forest", "Enter")
-        browser.wait("the model", "return document.querySelector('#link').innerText === 'Connected'")
+        browser.wait("the model", "return document.querySelector('#link').innerText === 'Connected'", seconds=PATIENCE_S)
         check(not any("sesame" in line for line in server.log), "the key is in the log")
 
 
 TESTS = [
     the_server_serves_the_page, a_conversation_with_the_model, stopping_frees_the_model, a_server_that_dies_is_a_cut,
-    an_error_after_the_first_byte_is_told,    a_server_with_a_key_serves_the_page_without,
+    an_error_after_the_first_byte_is_told, a_server_with_a_key_serves_the_page_without,
 ]  # fmt: skip

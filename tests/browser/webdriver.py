@@ -58,7 +58,7 @@ class Browser:
     def __init__(self, driver: Driver, width: int = 1280, height: int = 900):
         options = {
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                     "--disable-extensions", "--disable-background-networking", "--no-first-run", f"--window-size={width},{height}"],
+                     "--disable-extensions", "--disable-background-networking", "--no-first-run", "--no-proxy-server", f"--window-size={width},{height}"],
         }  # fmt: skip
         binary = shutil.which("chromium") or shutil.which("google-chrome")
         capabilities = {
@@ -134,7 +134,7 @@ class Browser:
         element = self._call("POST", "/element", {"using": "css selector", "value": selector})
         self._call("POST", f"/element/{element[ELEMENT]}/click", {})
 
-    def wait(self, what: str, condition: str, *args: object, seconds: float = 60) -> object:
+    def wait(self, what: str, condition: str, *args: object, seconds: float = 120) -> object:
         """Until a script returns something true."""
         end = time.monotonic() + seconds
         while True:
