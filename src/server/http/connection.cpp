@@ -14,8 +14,9 @@ namespace stet::http {
 namespace {
 
 constexpr size_t kShownPath = 200;
-// Between the last words of an answer that was cut off and the end of its connection.
-constexpr std::chrono::milliseconds kLastWords{150};
+// Between the last words of an answer that was cut off and the end of its connection, unless the client ends it first:
+// time for a browser on a busy machine to hand them to its page.
+constexpr std::chrono::milliseconds kLastWords{1'000};
 
 double seconds_since(Connection::Clock::time_point then) {
   return std::chrono::duration<double>(Connection::Clock::now() - then).count();
