@@ -2,8 +2,9 @@
 """The table of figures in README.md, from committed packets.
 
   python3 scripts/readme_figures.py --write            writes the table
-  python3 scripts/readme_figures.py --check PROGRAM    every packet named verifies with PROGRAM (build/stet), and the table is what
-                                                       --write would write; ends with 'N passed, N failed'
+  python3 scripts/readme_figures.py --check PROGRAM    every packet named verifies with PROGRAM (build/stet), the page beside it is the
+                                                       report that PROGRAM writes, and the table is what --write would write; ends
+                                                       with 'N passed, N failed'
 
 docs/figures.json lists the rows: what the figure is, its value as a template, and the command that made it. In a template
 {PACKET:POINTER} is the value at a JSON pointer of packets/PACKET/results.json, and {PACKET:POINTER|FORMAT} formats it as Python does.
@@ -57,6 +58,17 @@ def parts_of_readme() -> tuple[str, str, str]:
     return text[:begin], text[begin:end], text[end:]
 
 
+def fault_of_report(program: str, name: str) -> str:
+    """The report beside a packet is what the program writes of it today, byte by byte."""
+    page = ROOT / "packets" / f"{name}.html"
+    done = subprocess.run([program, "report", str(ROOT / "packets" / name)], capture_output=True, check=False)
+    if done.returncode:
+        return f"no report of packets/{name}: {done.stderr.decode('utf-8', 'replace').strip()}"
+    if not page.exists() or page.read_bytes() != done.stdout:
+        return f"packets/{name}.html is not the report of its packet: stet report packets/{name} --out packets/{name}.html"
+    return ""
+
+
 def check(program: str) -> int:
     failed = passed = 0
 
@@ -71,6 +83,7 @@ def check(program: str) -> int:
     for name in packets:
         done = subprocess.run([program, "verify", str(ROOT / "packets" / name)], capture_output=True, text=True, check=False)
         result(f"packets/{name}: {done.stderr.strip()}" if done.returncode else "")
+        result(fault_of_report(program, name))
     result("" if parts_of_readme()[1] == wanted else "the figures of README.md are not those of the packets: scripts/readme_figures.py --write")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
