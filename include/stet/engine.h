@@ -55,6 +55,7 @@ struct Cycle {
   uint32_t accepted = 0;
   uint32_t emitted = 0;  // tokens that became part of the answer: fewer than were committed where a stop string ends it
   double seconds = 0.0;  // since the request began, when its tokens were committed
+  double draft_seconds = 0.0;  // of it: until the verify pass began; the first cycle's holds the draft's own pass over the prompt
 };
 
 // A cycle while it is fresh: what it added to the answer. Views hold until the listener returns.

@@ -79,9 +79,14 @@ class Run {
   }
 
   void cycle() {
+    double propose = 0.0, verify = 0.0;
+    const auto clock = [&](Txn::Phase phase) {
+      if (phase == Txn::Phase::propose) propose = now();
+      if (phase == Txn::Phase::verify) verify = now();
+    };
     const StepResult r = step(*p_.session, sampler_,
                               {.draft = p_.draft.get(), .depth = p_.info.draft_depth, .is_stop = [this](int32_t t) { return is_stop(t); },
-                               .max_tokens = limit() - static_cast<uint32_t>(g_.tokens.size()), .hook = nullptr});
+                               .max_tokens = limit() - static_cast<uint32_t>(g_.tokens.size()), .hook = clock});
     const size_t before = g_.tokens.size();
     std::string text;
     for (const int32_t token : r.tokens) {
@@ -96,7 +101,7 @@ class Run {
     if (!running_) text += text_.finish();
     g_.text += text;
     const auto emitted = std::span<const int32_t>(g_.tokens).subspan(before);
-    g_.cycles.push_back({r.proposed, r.accepted, static_cast<uint32_t>(emitted.size()), now() - start_});
+    g_.cycles.push_back({r.proposed, r.accepted, static_cast<uint32_t>(emitted.size()), now() - start_, verify - propose});
     if (g_.cycles.size() == 1) g_.first_token_seconds = g_.cycles[0].seconds;
     report(emitted, text, r.logits);
   }
