@@ -35,6 +35,10 @@ ChunkEvent frame(const CycleEvent& event) {
   chunk.token_ids.emplace(event.tokens.begin(), event.tokens.end());
   chunk.depth = event.cycle.proposed;
   chunk.accepted = event.cycle.accepted;
+  chunk.draft_ns = static_cast<int64_t>(event.cycle.draft_seconds * 1e9);
+  if (event.logprobs.empty()) return chunk;
+  chunk.logprobs.emplace();
+  for (const PositionLogprobs& p : event.logprobs) chunk.logprobs->push_back(p.chosen.logprob);
   return chunk;
 }
 
@@ -46,6 +50,7 @@ void run(Engine& engine, const PlannedRequest& planned, const std::function<bool
   request.stop = planned.stop;
   request.ignore_eos = planned.ignore_eos;
   request.reuse_prefix = !planned.cold;
+  if (planned.logprobs) request.top_logprobs = 0;
   record.prompt_token_ids = request.prompt;
   size_t tokens = 0;
   bool interrupted = false;

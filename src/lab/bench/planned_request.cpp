@@ -78,6 +78,7 @@ std::string planned_request_json(const PlannedRequest& r) {
       {"step", r.step_id},          {"class", r.step_class}, {"messages", Json::parse(messages_json(r.messages))},
       {"max_tokens", r.max_tokens}, {"cold", r.cold},        {"sampling", sampling_object(r)}};
   if (r.cancel_after_tokens) json["cancel_after_tokens"] = *r.cancel_after_tokens;
+  if (r.logprobs) json["logprobs"] = true;
   return dump_line(json);
 }
 
@@ -92,6 +93,7 @@ PlannedRequest parse_planned_request(std::string_view text, const std::string& w
   r.cold = object.flag("cold");
   read_sampling(object.any("sampling"), what, r);
   r.cancel_after_tokens = object.optional_u32("cancel_after_tokens");
+  if (object.has("logprobs")) r.logprobs = object.flag("logprobs");
   object.finish();
   return r;
 }

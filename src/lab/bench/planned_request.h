@@ -21,6 +21,7 @@ struct PlannedRequest {
   bool ignore_eos = false;
   bool cold = true;                             // nothing of it may come out of a cache
   std::optional<uint32_t> cancel_after_tokens;  // 0: before the first token
+  bool logprobs = false;  // with the target's log-probability of every token; of engines only
 };
 
 // What was sent besides the prompt, with OpenAI's names; only what differs from greedy decoding without any rule, but

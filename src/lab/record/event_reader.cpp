@@ -127,6 +127,8 @@ struct EventReader::Impl {
     c.token_ids = object.optional_ids("token_ids");
     c.depth = object.optional_u32("depth");
     c.accepted = object.optional_u32("accepted");
+    c.draft_ns = object.optional_nanoseconds("draft_ns");
+    c.logprobs = object.optional_numbers("logprobs");
     advance(c.client_ns);
     const std::string written = chunk_line(c);
     request_.chunks.push_back(std::move(c));

@@ -77,6 +77,8 @@ std::string chunk_line(const ChunkEvent& chunk) {
   put(json, "token_ids", chunk.token_ids);
   put(json, "depth", chunk.depth);
   put(json, "accepted", chunk.accepted);
+  put(json, "draft_ns", chunk.draft_ns);
+  put(json, "logprobs", chunk.logprobs);
   return dump_line(json) + "\n";
 }
 

@@ -20,6 +20,8 @@ struct ChunkEvent {
   std::string text;
   std::optional<std::vector<int32_t>> token_ids;
   std::optional<uint32_t> depth, accepted;  // of the cycle that it belongs to
+  std::optional<int64_t> draft_ns;          // of that cycle: policy and draft, until its verify pass began
+  std::optional<std::vector<double>> logprobs;  // the target's, one for each of token_ids
 };
 
 struct UsageEvent {

@@ -111,6 +111,18 @@ std::optional<std::vector<int32_t>> StrictObject::optional_ids(std::string_view 
   return has(key) ? std::optional(ids(key)) : std::nullopt;
 }
 
+std::optional<std::vector<double>> StrictObject::optional_numbers(std::string_view key) {
+  if (!has(key)) return std::nullopt;
+  const Json& value = member(key);
+  if (!value.is_array()) fail(Code::kInput, "{}: '{}' is not a list of numbers", what_, key);
+  std::vector<double> list;
+  for (const Json& item : value) {
+    if (!item.is_number_float()) fail(Code::kInput, "{}: '{}' holds something that is no number", what_, key);
+    list.push_back(item.get<double>());
+  }
+  return list;
+}
+
 void StrictObject::finish() const {
   for (const auto& [key, value] : json_.items())
     if (std::find(asked_.begin(), asked_.end(), key) == asked_.end())

@@ -40,6 +40,7 @@ class StrictObject {
   std::optional<uint64_t> optional_u64(std::string_view key);
   std::optional<int64_t> optional_nanoseconds(std::string_view key);
   std::optional<std::vector<int32_t>> optional_ids(std::string_view key);
+  std::optional<std::vector<double>> optional_numbers(std::string_view key);  // finite ones
 
   // Throws when a member was not asked for.
   void finish() const;
