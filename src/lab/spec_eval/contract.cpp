@@ -10,6 +10,8 @@
 namespace stet {
 namespace {
 
+constexpr uint32_t kMostRequests = 10000, kMostRepetitions = 100, kMostResamples = 1000000;
+
 std::vector<std::string> texts(const Json& json) { return json.get<std::vector<std::string>>(); }
 
 TokenRange range(const Json& json) { return {json.at(0).get<uint32_t>(), json.at(1).get<uint32_t>()}; }
@@ -20,12 +22,10 @@ std::vector<TokenRange> ranges(const Json& json) {
   return all;
 }
 
-// The file is part of the program: a member that is missing is a bug, and nlohmann's exception says which.
-SpecEvalContract read(std::string_view bytes) {
-  const Json j = parse_json(bytes, "the contract");
+// nlohmann's exceptions say which member is missing.
+SpecEvalContract read(const Json& j) {
   SpecEvalContract c;
   c.id = j.at("contract_id");
-  c.sha256 = sha256_hex(bytes.data(), bytes.size());
   c.packs = texts(j.at("packs"));
   c.repetitions = j.at("repetitions");
   for (const auto& [category, n] : j.at("short").items()) c.short_requests.emplace_back(category, n.get<uint32_t>());
@@ -41,6 +41,7 @@ SpecEvalContract read(std::string_view bytes) {
   c.forbidden_policy_inputs = texts(j.at("forbidden_policy_inputs"));
   c.logprob_positions = j.at("logprob_positions");
   c.ordered_requests = j.at("ordered_requests");
+  c.most_looping_answers = j.at("most_looping_answers");
   const Json &development = j.at("development"), &promotion = j.at("promotion"), &bootstrap = j.at("bootstrap");
   c.emitted_per_cycle = development.at("emitted_per_cycle");
   c.emitted_per_cycle_mixed = development.at("emitted_per_cycle_mixed");
@@ -53,6 +54,16 @@ SpecEvalContract read(std::string_view bytes) {
   c.confidence = bootstrap.at("confidence");
   c.attested = texts(j.at("attested_by_the_operator"));
   return c;
+}
+
+void check(const SpecEvalContract& c, const std::string& what) {
+  if (c.packs.size() != 2 || c.packs[0] == c.packs[1]) fail(Code::kInput, "{}: two packs are judged", what);
+  if (c.repetitions == 0 || c.requests() == 0 || c.requests() > kMostRequests || c.repetitions > kMostRepetitions)
+    fail(Code::kInput, "{}: a pack of {} requests, {} times", what, c.requests(), c.repetitions);
+  if (c.prompt_buckets.empty() || c.output_buckets.empty() || (c.long_sources.empty() && !c.long_requests.empty()))
+    fail(Code::kInput, "{}: no buckets, or long prompts of no source", what);
+  if (c.resamples < 100 || c.resamples > kMostResamples || !(c.confidence >= 0.5 && c.confidence <= 0.999))
+    fail(Code::kInput, "{}: {} resamples at a confidence of {}", what, c.resamples, c.confidence);
 }
 
 }  // namespace
@@ -79,7 +90,21 @@ void SpecEvalContract::check_policy_inputs(const std::vector<std::string>& input
 }
 
 const SpecEvalContract& spec_eval_contract() {
-  static const SpecEvalContract contract = read(embedded::kSpecEvalContractV1);
+  static const SpecEvalContract contract = parse_spec_eval_contract(embedded::kSpecEvalContractV1, "the contract");
+  return contract;
+}
+
+SpecEvalContract parse_spec_eval_contract(std::string_view bytes, const std::string& what) {
+  const Json json = parse_json(bytes, what);
+  SpecEvalContract contract;
+  try {
+    contract = read(json);
+  } catch (const std::exception& e) {
+    fail(Code::kInput, "{} is no contract of a speculation evaluation: {}", what, e.what());
+  }
+  contract.bytes = bytes;
+  contract.sha256 = sha256_hex(bytes.data(), bytes.size());
+  check(contract, what);
   return contract;
 }
 
