@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shlex
 import statistics
 import subprocess
 import sys
+
+from order_statistics import median_interval  # of this folder, which Python looks into first
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LLAMA_CPP = (
@@ -46,21 +47,6 @@ def run_arm(command: str, fields: dict, timeout: float) -> dict:
         return {name: result[key] for name, key in METRICS.items()}
     except (ValueError, KeyError, IndexError) as error:
         sys.exit(f"arm failed ({error!r}): {shlex.join(words)}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}")
-
-
-def median_interval(values: list[float]) -> tuple[float, float, bool]:
-    """Order statistics that enclose the median with at least 95 %; the range, and False, where n is too small."""
-    ordered, n = sorted(values), len(values)
-    rank = 0
-    below = 0.0
-    for k in range(n // 2):
-        below += math.comb(n, k) / 2.0**n
-        if 2.0 * below > 0.05:
-            break
-        rank = k + 1
-    if rank == 0:
-        return ordered[0], ordered[-1], False
-    return ordered[rank - 1], ordered[n - rank], True
 
 
 def summarise(samples: dict[str, list[float]]) -> dict:

@@ -34,7 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "hostile")]
 
 import wire  # noqa: E402
-from compare_llama_cpp import median_interval  # noqa: E402
+from order_statistics import median_interval  # noqa: E402
 from served import Served, plain_environment  # noqa: E402
 
 PROMPT = "Write a detailed history of the lighthouse, from antiquity to the present day."
