@@ -94,6 +94,9 @@ def a_plan_is_frozen_and_used_up(stet: Stet) -> None:
     frozen = stet("compare", a, b, "--freeze", "plan.json", "--rounds", 1, "--authority", "one-shot", "--seed", 5, *WITNESS)
     equal(frozen.code, 0, frozen)
     stet.refuses(2, "compare", a, b, "--plan", "plan.json", "--rounds", 3, "--out", "x", says="decides --rounds")
+    for flag, usual in (("--rounds", 1), ("--aa-rounds", 1), ("--authority", "one-shot"), ("--confidence", 0.95), ("--resamples", 10000),
+                        ("--seed", 5), ("--label", ""), WITNESS[:2], WITNESS[2:4], WITNESS[4:], ("--equal", "nothing")):  # fmt: skip
+        stet.refuses(2, "compare", a, b, "--plan", "plan.json", flag, usual, "--out", "x", says=f"decides {flag}")
     stet.refuses(2, "compare", b, a, "--plan", "plan.json", "--out", "x", says="the plan compares")
     first, _ = compare(stet, a, b, "first", "--plan", "plan.json")
     check(first.code in (0, 7), first)
@@ -138,6 +141,27 @@ def state_is_what_was_written_down(stet: Stet) -> None:
     stet.refuses(2, "state", "--protect", "x", "--ledger", "l.sqlite", says="--why")
 
 
+def served_arms_have_the_same_ids_and_sequences(stet: Stet) -> None:
+    steps = [{"id": f"s{n}", "class": "ab"[n % 2], "messages": [{"role": "user", "content": f"Tale {n}."}]} for n in range(4)]
+    suite = {"suite_id": "served", "version": 1, "description": "a test", "cold": True, "repeats_allowed": False, "ordered": False,
+             "nonce": True, "max_tokens": 40, "steps": steps}  # fmt: skip
+    (stet.folder / "served.json").write_text(json.dumps(suite))
+    a = "serve:-m synth:tiny:q4_0 --ctx 400 --pack none --threads 1"
+    asked = ("--suite", "./served.json", "--figure", "wall_rate", "--ignore-eos", "--rounds", 1, "--seed", 3)  # all tokens may come at once
+    result, found = compare(stet, a, f"{a[:-1]}2", "served", *asked)
+    check(result.code == 0 and found["verdict"] in ("promoted", "not promoted"), f"{result} {found}")
+    equal(found["witnesses"], [{"option": "--threads", "counter": "identity:threads=2", "control": 0.0, "candidate": 2.0, "holds": True}])
+    events = [json.loads(line) for line in (stet.folder / "served/events.jsonl").read_text().splitlines()]
+    starts = [event for event in events if event["type"] == "start"]
+    equal((len(starts), {start["fresh"] for start in starts}), (8, {True}), "A-A-A-A and A-B-B-A, each a process of its own")
+    equal(len([event for event in events if event["type"] == "request"]), 32)
+    equal(stet("verify", "served").code, 0, "verify")
+    equal(json.loads((stet.folder / "served/plan.json").read_text())["equal"], "sequences")
+    # Another model has other ids, which no verdict survives.
+    result, found = compare(stet, a, a.replace("q4_0", "q4_0:2"), "other", *asked, "--equal", "ids", "--witness", "--model=identity:threads=1")
+    equal((result.code, found["verdict"]), (6, "void"), f"{result} {found}")
+
+
 def what_contradicts_itself_is_refused(stet: Stet) -> None:
     for args, says in (
         (("measure:a",), "two arms"),
@@ -153,7 +177,7 @@ def what_contradicts_itself_is_refused(stet: Stet) -> None:
 
 TESTS = [a_gain_is_promoted, the_same_twice_is_not, a_witness_that_is_zero_makes_it_void, a_treated_control_makes_it_void,
          a_plan_is_frozen_and_used_up, a_program_that_fails_is_in_the_ledger, closed_classes_are_refused_unless_cited,
-         state_is_what_was_written_down, what_contradicts_itself_is_refused]  # fmt: skip
+         state_is_what_was_written_down, served_arms_have_the_same_ids_and_sequences, what_contradicts_itself_is_refused]  # fmt: skip
 
 
 def in_a_folder_of_its_own(test: Callable[[Stet], None]) -> Callable[[Stet], None]:

@@ -68,7 +68,7 @@ int compare_main(std::span<const std::string> arguments) {
                "is frozen before, a verdict that anybody can recompute from the packet.");
   flags.declare(parser);
   if (!parser.parse(arguments)) return kExitOk;
-  flags.check();
+  flags.check(parser);
   CompareRun run = flags.run(utc_now());
   return flags.freeze.empty() ? compare(flags, run) : freeze(flags, run);
 }

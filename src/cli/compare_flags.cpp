@@ -34,6 +34,16 @@ std::string read_key(const std::string& file) {
   return key;
 }
 
+// What a frozen plan decides, and nothing else may; also where it would say the same.
+std::vector<std::string> plan_flags_given(const Flags& flags) {
+  std::vector<std::string> given;
+  for (const char* name : {"--rounds", "--aa-rounds", "--rules", "--witness", "--equal", "--authority", "--class",
+                           "--cite", "--label", "--seed", "--resamples", "--confidence", "--freeze", "--steps",
+                           "--points", "--figure", "--max-tokens", "--ignore-eos"})
+    if (flags.given(name)) given.emplace_back(name);
+  return given;
+}
+
 // 0.95 and not 0.949999988079071.
 double as_written(float value) { return Json::parse(fmt::format("{}", value)).get<double>(); }
 
@@ -92,34 +102,7 @@ void CompareFlags::declare_plan(Flags& flags) {
              "run this frozen plan: it decides everything that stands under this heading");
 }
 
-std::vector<std::string> CompareFlags::plan_flags_given() const {
-  const CompareFlags untouched;
-  std::vector<std::string> given;
-  const auto note = [&](bool differs, const char* name) {
-    if (differs) given.emplace_back(name);
-  };
-  note(rounds != untouched.rounds, "--rounds");
-  note(aa_rounds != untouched.aa_rounds, "--aa-rounds");
-  note(!rules.empty(), "--rules");
-  note(!witnesses.empty(), "--witness");
-  note(!equal.empty(), "--equal");
-  note(authority != untouched.authority, "--authority");
-  note(!idea.empty(), "--class");
-  note(!cites.empty(), "--cite");
-  note(!label.empty(), "--label");
-  note(seed.has_value(), "--seed");
-  note(resamples != untouched.resamples, "--resamples");
-  note(confidence != untouched.confidence, "--confidence");
-  note(!freeze.empty(), "--freeze");
-  note(!steps.empty(), "--steps");
-  note(!points.empty(), "--points");
-  note(!figures.empty(), "--figure");
-  note(max_tokens != 0, "--max-tokens");
-  note(ignore_eos, "--ignore-eos");
-  return given;
-}
-
-void CompareFlags::check() const {
+void CompareFlags::check(const Flags& flags) const {
   if (a.empty() || b.empty()) fail(Code::kUsage, "two arms are compared: stet compare A B");
   if (plan_file.empty() && suite.empty() && !a.starts_with("measure:"))
     fail(Code::kUsage, "no suite given: --suite {} or a file", fmt::join(suite_names(), ", "));
@@ -127,7 +110,7 @@ void CompareFlags::check() const {
     fail(Code::kUsage, "a program measures by itself: --suite is for arms that serve");
   if (!a.starts_with("measure:") && !points.empty())
     fail(Code::kUsage, "--points are for programs: arms that serve have a --suite");
-  const std::vector<std::string> given = plan_file.empty() ? std::vector<std::string>{} : plan_flags_given();
+  const std::vector<std::string> given = plan_file.empty() ? std::vector<std::string>{} : plan_flags_given(flags);
   if (!given.empty()) fail(Code::kUsage, "the plan of --plan decides {}: leave it out", fmt::join(given, ", "));
   if (freeze.empty() && out.empty()) fail(Code::kUsage, "no packet given: --out FOLDER");
 }

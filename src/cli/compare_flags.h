@@ -20,8 +20,8 @@ struct CompareFlags {
   bool ignore_eos = false, json = false, quiet = false;
 
   void declare(Flags& flags);
-  // What contradicts itself. Throws Error(kUsage).
-  void check() const;
+  // What contradicts itself. flags: what was parsed. Throws Error(kUsage).
+  void check(const Flags& flags) const;
 
   // The frozen plan: that of --plan, which arms and suite must fit, or a new one. Fills all of `run` but what watches
   // it. Throws Error(kUsage), Error(kInput).
@@ -34,7 +34,6 @@ struct CompareFlags {
   void take_figures(ComparePlan& plan) const;
   BenchQuestions questions_of(const std::string& suite_name, uint64_t nonce_seed) const;
   BenchQuestions questions_of_plan(const ComparePlan& plan) const;
-  std::vector<std::string> plan_flags_given() const;
 };
 
 // What answers of arms that differ in these options must have in common: sequences where only kernels, threads and

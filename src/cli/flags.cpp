@@ -164,6 +164,8 @@ bool Flags::parse(std::span<const std::string> arguments) {
   return true;
 }
 
+bool Flags::given(const std::string& name) const { return app_->parser.get_option(name)->count() > 0; }
+
 // CLI11 says that a number of values is wrong, and not which way round.
 void Flags::fail_on_count(std::span<const std::string> arguments) const {
   for (const CLI::Option* option : app_->parser.get_options()) {

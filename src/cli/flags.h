@@ -40,6 +40,8 @@ class Flags {
 
   // Throws Error(kUsage) that says what is allowed. False: --help was asked for and printed to standard output.
   bool parse(std::span<const std::string> arguments);
+  // After parse(): whether the flag with this long name stood there, with whatever value.
+  bool given(const std::string& name) const;
   std::string help() const;
 
  private:

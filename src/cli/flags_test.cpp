@@ -57,6 +57,20 @@ std::string parse_refusal(const std::vector<std::string>& arguments) {
   });
 }
 
+TEST(Flags, WhatWasGivenIsKnownAlsoWhereItIsTheDefault) {
+  uint32_t count = 7;
+  bool toggle = false;
+  std::vector<std::string> list;
+  Flags flags("test", "A test.");
+  flags.count("-n,--count", &count, 1, 9, "help");
+  flags.toggle("--toggle", &toggle, "help");
+  flags.texts("--stop", "TEXT", &list, "help");
+  ASSERT_TRUE(flags.parse(std::vector<std::string>{"-n", "7", "--stop", "x"}));
+  EXPECT_TRUE(flags.given("--count"));
+  EXPECT_TRUE(flags.given("--stop"));
+  EXPECT_FALSE(flags.given("--toggle"));
+}
+
 TEST(Flags, KeepDefaults) {
   Values v;
   parse(v, {});
