@@ -15,6 +15,7 @@
 #include "engine/build_info.h"
 #include "engine/file_hashes.h"
 #include "engine/parts.h"
+#include "weights/summary.h"
 
 namespace stet {
 namespace {
@@ -52,6 +53,11 @@ std::string kernel_release() {
   return ::uname(&system) == 0 ? system.release : "";
 }
 
+Json memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? Json(static_cast<uint64_t>(pages) * static_cast<uint64_t>(page)) : Json(kUnproven);
+}
+
 Json process_json() {
   const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
   return {{"program", "stet"},
@@ -68,6 +74,7 @@ Json process_json() {
           {"cpu_governor", small_text(std::string(kCpuFolder) + "scaling_governor")},
           {"cpu_max_khz", small_number(std::string(kCpuFolder) + "cpuinfo_max_freq")},
           {"cpu_cores_online", cores > 0 ? Json(cores) : Json(kUnproven)},
+          {"memory_bytes", memory_bytes()},
           {"kernel_release", or_unproven(kernel_release())}};
 }
 
@@ -98,6 +105,13 @@ std::string template_hash(const Engine::Parts& parts) {
   return text == nullptr ? "" : sha256_hex(text->data(), text->size());
 }
 
+Json weight_formats(const TensorSource& source) {
+  Json list = Json::array();
+  for (const FormatSummary& f : summarize(source, "").formats)
+    list.push_back({{"format", f.format}, {"bytes", f.bytes}});
+  return list;
+}
+
 void add_files(Json& json, const Engine::Parts& parts, bool hash_files) {
   const Options& o = parts.options;
   const Json files = hash_files ? hashed_files(o.model, o.cache_dir) : Json::array();
@@ -123,6 +137,7 @@ std::string engine_identity(const Engine& engine, bool hash_files) {
   json["model"] = file_name(info.model_name);
   json["architecture"] = info.architecture;
   json["synthetic"] = info.synthetic;
+  json["weight_formats"] = weight_formats(*parts.source);
   add_files(json, parts, hash_files);
   json["draft_depth"] = info.draft_depth;
   json["history_accelerated"] = info.history_accelerated;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/build_id.h"
@@ -16,10 +17,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-const char* const kProcessMembers[] = {"program",          "version",          "build_id",      "commit",
-                                       "commit_state",     "compiler",         "build_type",    "flags",
-                                       "numerics_version", "libraries",        "cpu_model",     "cpu_governor",
-                                       "cpu_max_khz",      "cpu_cores_online", "kernel_release"};
+const char* const kProcessMembers[] = {"program",          "version",          "build_id",     "commit",
+                                       "commit_state",     "compiler",         "build_type",   "flags",
+                                       "numerics_version", "libraries",        "cpu_model",    "cpu_governor",
+                                       "cpu_max_khz",      "cpu_cores_online", "memory_bytes", "kernel_release"};
 
 TEST(Identity, EveryMemberIsThere) {
   const Json process = Json::parse(process_identity());
@@ -74,6 +75,10 @@ TEST(Identity, OfAnEngine) {
   EXPECT_EQ(json["kv"], "f16");
   EXPECT_EQ(json["activations"], "a8");
   EXPECT_EQ(json["synthetic"], true);
+  ASSERT_TRUE(json["weight_formats"].is_array());
+  std::map<std::string, uint64_t> bytes;
+  for (const Json& f : json["weight_formats"]) bytes[f["format"]] = f["bytes"];
+  EXPECT_GT(bytes["Q4_0"], bytes["F32"]) << json["weight_formats"];
   EXPECT_EQ(json["pack"], engine.info().pack_key);
   EXPECT_EQ(json["lists_key"].get<std::string>().size(), 64u);
 }
