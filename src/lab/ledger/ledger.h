@@ -62,6 +62,9 @@ struct ClassState {
   std::string why, reopen_only_if, at;
 };
 
+// What became of a row that was sent to a board. Without an end, nobody knows.
+enum class SubmissionEnd : uint8_t { taken, refused, not_sent };
+
 class Ledger;
 
 // A registered attempt. If neither finish() nor fail() was called, its destructor records a failure by an unknown
@@ -118,6 +121,11 @@ class Ledger {
   int64_t reopen_class(const std::string& name, const std::string& why);
   // kind: "lane", "next", "protect", "release", "note".
   int64_t write_journal(const std::string& kind, const std::string& subject, const std::string& text);
+
+  // A row is about to be sent to a board. subject: what identifies it. Throws Error(kUsage) when it was taken before,
+  // or when an earlier sending has no end: a row is never sent twice.
+  void begin_submission(const std::string& subject, const std::string& text);
+  void end_submission(const std::string& subject, SubmissionEnd end, const std::string& text);
 
   // A pack's prompts are about to be seen by this manifest's candidate. Throws Error(kUsage) when its seed was revealed
   // before: to another manifest (a changed candidate needs new packs), or to this one (a pack is run once).
