@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
@@ -17,6 +18,8 @@
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "lab/ledger/ledger.h"
+#include "lab/ledger/running.h"
 #include "server/api/api.h"
 #include "server/http/http_server.h"
 
@@ -175,6 +178,7 @@ class Service {
     api_ = std::make_unique<Api>(*loop_, std::move(api));
     http_.start();
     say("listening on " + http_.url());
+    mark(flags);
   }
 
   // Once `loaded` was raised: says what was loaded, or throws why nothing was.
@@ -213,6 +217,18 @@ class Service {
     return options;
   }
 
+  // For `stet state`. A server that cannot write there serves all the same.
+  void mark(const ServeFlags& flags) {
+    const nlohmann::ordered_json details = {{"url", http_.url()}, {"model", model_id(flags.model.options.model)}};
+    try {
+      mark_.emplace(running_folder(Ledger::default_path()), "serve",
+                    details.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    } catch (const Error& e) {
+      say(fmt::format("warning: `stet state` will not show this server: {}", e.what()));
+    }
+  }
+
+  std::optional<RunningMark> mark_;
   const bool quiet_;
   LoadProgress progress_;
   std::exception_ptr load_error_;

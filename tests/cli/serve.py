@@ -7,13 +7,18 @@ import http.client
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import socket
 import stat
+import subprocess
 import threading
 import time
 
-from harness import TIMEOUT_S, Stet, check, equal
+from harness import TIMEOUT_S, Skip, Stet, check, equal
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 TINY = "synth:tiny:q4_0"
 # Takes seconds for an answer of a thousand tokens, and a moment to load.
@@ -251,9 +256,54 @@ def a_stop_while_it_loads(stet: Stet) -> None:
         check("error" not in log, log)
 
 
+def state_shows_what_is_served(stet: Stet) -> None:
+    def running() -> list[dict]:
+        return json.loads(stet.ok("state", "--json").out)["running"]
+
+    with Server(stet) as server, Server(stet, "--listen", f"unix:{stet.folder}/state.sock") as other:
+        found = {process["pid"]: process for process in running()}
+        equal(set(found), {server.process.pid, other.process.pid})
+        process = found[server.process.pid]
+        equal((process["verb"], process["details"]), ("serve", {"url": server.url, "model": TINY}))
+        check(str(server.process.pid) in stet.ok("state").out.decode(), "the text names it too")
+        equal(server.stop()[0], 0)
+        equal([process["pid"] for process in running()], [other.process.pid], "one that stopped")
+        other.process.kill()
+        other.process.wait()
+        equal(running(), [], "one that was killed")
+    blocked = stet.folder / "blocked"
+    blocked.write_text("a file where a folder would be")
+    stet.env["XDG_DATA_HOME"] = str(blocked)
+    try:
+        with Server(stet) as server:
+            server.wait_for_line("stet: warning: `stet state` will not show this server")
+            equal(server.get("/health")[0], 200, "it serves all the same")
+    finally:
+        del stet.env["XDG_DATA_HOME"]
+
+
+def the_systemd_unit_is_valid(stet: Stet) -> None:
+    """systemd's own check, which needs no systemd that runs; the form with keys too."""
+    analyze = shutil.which("systemd-analyze")
+    unit = (ROOT / "deploy/stet.service").read_text(encoding="utf-8").replace("/usr/local/bin/stet", str(stet.program))
+    flags = set(re.findall(r" (--?[a-z][a-z-]*)", " ".join(re.findall(r"ExecStart=(.*)", unit))))
+    known = stet.ok("serve", "--help").out.decode()
+    check(flags and all(flag in known for flag in flags), f"a flag of the unit is none of stet serve: {flags}")
+    if analyze is None:
+        raise Skip("there is no systemd-analyze")
+    with_keys = re.sub(r"^ExecStart=.*\n", "", unit, flags=re.M)
+    with_keys = re.sub(r"^#(LoadCredential=|ExecStart=)", r"\1", with_keys, flags=re.M)
+    check(with_keys.count("\nExecStart=") == with_keys.count("\nLoadCredential=") == 1, "the commented form")
+    for name, text in (("stet.service", unit), ("stet-keys.service", with_keys), ("wrong.service", unit.replace("Restart=", "Restrat="))):
+        path = stet.folder / name
+        path.write_text(text, encoding="utf-8")
+        done = subprocess.run([analyze, "verify", "--man=no", path], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        check((done.returncode == 0 and done.stdout + done.stderr == "") == (name != "wrong.service"), f"{name}: {done}")
+
+
 def help_names_what_is_served(stet: Stet) -> None:
     text = stet.ok("serve", "--help").out.decode()
-    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/serving.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/serving.md").read_text(encoding="utf-8")
     for flag in ("--host", "--port", "--listen", "--api-key-file", "--no-auth", "--allow-host", "--allow-origin", "--queue",
                  "--deadline", "--max-body", "--grace", "--log-prompts"):  # fmt: skip
         check(flag in text and f"`{flag}" in page, f"{flag} is missing from --help or docs/serving.md")
@@ -263,5 +313,5 @@ TESTS = [
     serves_until_a_signal, prompts_are_logged_on_request_only, health_tells_of_the_loading, wrong_flags_are_refused,
     an_address_in_use_is_refused, keys_open_it, strangers_are_refused_on_every_path, a_socket_in_the_file_system,
     a_stop_finishes_what_is_under_way, a_stop_without_grace_or_with_a_second_signal_cancels, a_stop_while_it_loads,
-    help_names_what_is_served,
+    state_shows_what_is_served, the_systemd_unit_is_valid, help_names_what_is_served,
 ]  # fmt: skip
