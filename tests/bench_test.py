@@ -281,6 +281,16 @@ def test_composed_suites_are_what_their_script_writes(_: Stet) -> None:
     equal(done.returncode, 0, done.stderr)
 
 
+def test_every_test_that_the_page_names_exists(_: Stet) -> None:
+    root = TESTS_FOLDER.parent
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (root / "src").rglob("*_test.cpp"))
+    there = {f"{suite}.{name}" for suite, name in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", sources, re.M)}
+    lines = [line for page in sorted((root / "docs").glob("benchmark*.md")) for line in page.read_text(encoding="utf-8").splitlines()]
+    named = [name for line in lines if line.startswith("|") for name in re.findall(r"`([A-Z]\w*\.[A-Z]\w*)`", line)]
+    check(len(named) > 40, f"only {len(named)} names were found")
+    equal([name for name in named if name not in there], [], "tests that are not there")
+
+
 def test_nothing_private_in_a_packet(stet: Stet) -> None:
     model = stet.folder / "plain.gguf"
     stet.ok("synth", MODEL, "--out", model)
