@@ -58,6 +58,20 @@ TEST(Events, WhatIsWrittenIsRead) {
   EXPECT_EQ(log.requests[4].before.throttle_events, 0u);
 }
 
+TEST(Events, DraftTimeAndLogProbabilitiesAreKept) {
+  FakeBench bench;
+  RequestRecord r = bench.request(0, 0);
+  r.chunks[0].draft_ns = 1234;
+  r.chunks[0].logprobs = std::vector<double>{-0.25, 0.0, -1.0000001192092896};
+  const std::string text = plan_line(kHash) + start_line(bench.start(0)) + request_lines(r);
+  const EventLog log = read_events(text);
+  EXPECT_EQ(log.requests[0].chunks[0].draft_ns, 1234);
+  EXPECT_EQ(log.requests[0].chunks[0].logprobs, r.chunks[0].logprobs);
+  EXPECT_FALSE(log.requests[0].chunks[1].logprobs.has_value());
+  EXPECT_NE(error_of(with(text, "[-0.25,", "[\"-0.25\",")), "");
+  EXPECT_NE(error_of(with(text, "[-0.25,", "[-0.250,")), "") << "one spelling only";
+}
+
 TEST(Events, AbsentStaysAbsent) {
   RequestRecord r;
   r.id = "r";
