@@ -130,6 +130,7 @@ TEST(Submission, RefusesDraftsThatLearnFromTheText) {
   EXPECT_THAT(history(), Contains("historyAccelerated: the draft 'ngram' lacks its mark"));
   b.identity["history_accelerated"] = true;
   EXPECT_THAT(history(), Contains("historyAccelerated: the draft 'ngram' learns from the text, which is no headline"));
+  EXPECT_THAT(history(), testing::Not(Contains(HasSubstr("weights")))) << "such a draft has none";
   b.identity["history_accelerated"] = false;
   b.identity["draft"] = "model";
   EXPECT_THAT(history(), Contains("speculation: the cycles were not reported"));

@@ -102,7 +102,9 @@ void check_speculation(const SubmittedArm& s, Reasons& out) {
   check_history(s, out);
   if (draft.empty() || draft == "none") return;
   if (s.arm.at("acceptance").at("cycles") == 0) out.push_back("speculation: the cycles were not reported");
-  if (s.text("draft_sha256").empty()) out.push_back("speculation: the hash of the draft's weights is not known");
+  const bool has_weights = s.identity("history_accelerated") != true;
+  if (has_weights && s.text("draft_sha256").empty())
+    out.push_back("speculation: the hash of the draft's weights is not known");
 }
 
 void check_model(const SubmittedArm& s, Reasons& out) {
