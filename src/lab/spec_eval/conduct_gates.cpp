@@ -154,7 +154,8 @@ EvalGate traces(const EvalEvidence& evidence) {
 EvalGate acceptance(const EvalEvidence& evidence) {
   AcceptanceCounts counts;
   for (const PackEvidence& e : evidence.packs)
-    for (const StepAnswer& a : e.of(EvalArm::candidate)) counts.add(*a.record);
+    for (size_t i = 0; i < e.steps.size(); ++i)
+      if (!e.loops[e.steps[i].request]) counts.add(*e.of(EvalArm::candidate)[i].record);
   const std::string alarm = acceptance_alarm(counts);
   if (!alarm.empty()) return hard("acceptance", GateState::failed, alarm);
   return hard("acceptance", counts.proposed > 0 ? GateState::passed : GateState::unproven,

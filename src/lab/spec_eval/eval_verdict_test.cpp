@@ -245,6 +245,26 @@ TEST_F(EvalVerdictTest, LoopsHaveNoSpeedAndManyOfThemProveNothing) {
   EXPECT_EQ(v.verdict, "not promoted");
 }
 
+TEST_F(EvalVerdictTest, ProposalsOfALoopStandAndSayNothing) {
+  EvalManifest m = fake_manifest();
+  Packet p = *good_;
+  std::string looping;
+  for (const RequestRecord& r : p.requests)
+    if (looping.empty() && r.token_ids().size() >= 400) looping = r.step_id.substr(0, 4);
+  for (RequestRecord& r : p.requests) {
+    if (r.step_id.substr(0, 4) != looping) continue;
+    std::vector<int32_t> ids = r.token_ids();
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i % 7);
+    size_t at = 0;
+    for (ChunkEvent& c : r.chunks) {  // as many tokens a frame as before, and every proposal stands
+      for (int32_t& id : *c.token_ids) id = ids[at++];
+      if (r.arm == "candidate") c.depth = c.accepted = 3;
+    }
+  }
+  const EvalVerdict v = judged(p, m);
+  EXPECT_EQ(gate(v, "acceptance").state, GateState::passed) << gate(v, "acceptance").what << first_reason(v);
+}
+
 TEST_F(EvalVerdictTest, AScreeningIsNeverMore) {
   EvalManifest m = fake_manifest();
   m.scale = 0.5;

@@ -11,7 +11,7 @@
 namespace stet {
 namespace {
 
-constexpr std::string_view kLoop = "repetition loop";
+constexpr std::string_view kLoop = "repetition loop", kFlat = "flat acceptance";
 
 const StartRecord* find_start(const Packet& packet, EvalArm arm, size_t pack) {
   for (const StartRecord& s : packet.starts)
@@ -104,8 +104,11 @@ class Collector {
   }
 
   void count_invalid(const RequestRecord& r, const RequestFigures& figures) {
+    const auto is_loop = [](const std::string& reason) { return reason.starts_with(kLoop); };
+    const bool loops = std::any_of(figures.invalid.begin(), figures.invalid.end(), is_loop);
     for (const std::string& reason : figures.invalid) {
-      if (reason.starts_with(kLoop)) continue;
+      // An answer that repeats itself has no speed; that its proposals all stand is no wonder.
+      if (is_loop(reason) || (loops && reason.starts_with(kFlat))) continue;
       ++invalid_[reason];
       first_.emplace(reason, fmt::format("{}, step '{}'", r.arm, r.step_id));
     }
