@@ -14,6 +14,7 @@ namespace {
 // Positions of captures at which counters of graphs were seen to roll over.
 constexpr uint32_t kRollover = 58;
 constexpr uint32_t kFewestAlternations = 8;
+constexpr size_t kMeeting = 2, kMostTemplate = 256;
 
 EvalGate hard(const char* name, GateState state, std::string what) {
   return {GateGroup::hard, name, "", state, std::move(what)};
@@ -48,6 +49,19 @@ EvalGate identity(const EvalManifest& manifest) {
               "differ in their drafts alone");
 }
 
+// The sizes that a pack claims, against the ids that the arms saw: those of a chat template come on top, and words that
+// meet it may be cut in another way.
+std::string wrong_size(const PackEvidence& e) {
+  for (size_t i = 0; i < e.steps.size(); ++i) {
+    const PackRequest& request = e.pack.requests[e.steps[i].request];
+    const auto& ids = e.of(EvalArm::target)[i].record->prompt_token_ids;
+    if (ids && (ids->size() + kMeeting < request.prompt_tokens || ids->size() > request.prompt_tokens + kMostTemplate))
+      return fmt::format("pack {}: {} has {} prompt ids, and the pack says {}", e.pack.name, request.id, ids->size(),
+                         request.prompt_tokens);
+  }
+  return "";
+}
+
 EvalGate packs(const EvalManifest& manifest, const EvalEvidence& evidence) {
   std::vector<std::string> faults;
   std::set<std::string> prompts;
@@ -56,6 +70,7 @@ EvalGate packs(const EvalManifest& manifest, const EvalEvidence& evidence) {
     const std::string name = "pack " + e.pack.name;
     for (const std::string& fault : pack_faults(manifest.contract, e.pack.requests, manifest.scale))
       faults.push_back(name + ": " + fault);
+    if (const std::string wrong = wrong_size(e); !wrong.empty()) faults.push_back(wrong);
     if (pack_sha256(e.pack.requests) != e.pack.sha256) faults.push_back(name + " was not sent as it was revealed");
     for (const PackRequest& r : e.pack.requests) prompts.insert(r.prompt);
     requests += e.pack.requests.size();

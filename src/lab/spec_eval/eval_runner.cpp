@@ -16,6 +16,16 @@ class EvalRunner {
  public:
   EvalRunner(const EvalRun& run, Ledger& ledger, Attempt& attempt) : run_(run), ledger_(ledger), attempt_(attempt) {}
 
+  // Whatever ends it early, the user is told what it cost.
+  EvalOutcome all_or_say_what_is_spent() {
+    try {
+      return all();
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("{}; {}", e.what(), spent()));
+    }
+  }
+
+ private:
   EvalOutcome all() {
     check_files();
     for (const EvalArm arm : kEvalArms) {
@@ -37,7 +47,6 @@ class EvalRunner {
     return outcome;
   }
 
- private:
   void say(const std::string& line) const {
     if (run_.progress) run_.progress(line);
   }
@@ -49,13 +58,12 @@ class EvalRunner {
 
   void check_files() const {
     const std::string changed = run_.changed ? run_.changed() : "";
-    if (!changed.empty()) fail(Code::kUsage, "{} since the manifest was frozen; {}", changed, spent());
+    if (!changed.empty()) fail(Code::kUsage, "{} since the manifest was frozen", changed);
   }
 
   void check_identity(EvalArm which, const Arm& arm) const {
     const std::string change = identity_change(run_.manifest.arm(which).identity_json, arm.identity_json());
-    if (!change.empty())
-      fail(Code::kUsage, "the {} arm is not what was frozen: {}; {}", eval_arm_name(which), change, spent());
+    if (!change.empty()) fail(Code::kUsage, "the {} arm is not what was frozen: {}", eval_arm_name(which), change);
   }
 
   // From here on the manifest is used up, whatever happens.
@@ -94,7 +102,7 @@ class EvalRunner {
   }
 
   void ask(Arm& arm, const StartRecord& start, const EvalStep& step, const PackRequest& request, uint32_t index) {
-    if (run_.stop && run_.stop()) fail(Code::kCancelled, "interrupted; {}", spent());
+    if (run_.stop && run_.stop()) fail(Code::kCancelled, "interrupted");
     const std::string id = draw_request_id();
     RequestRecord r = arm.ask(planned_step(step, request, id));
     // Only now does anybody say which request it was.
@@ -120,7 +128,7 @@ class EvalRunner {
 
 EvalOutcome run_evaluation(const EvalRun& run, Ledger& ledger, Attempt& attempt) {
   STET_CHECK(run.open && run.count);
-  return EvalRunner(run, ledger, attempt).all();
+  return EvalRunner(run, ledger, attempt).all_or_say_what_is_spent();
 }
 
 Outcome ledger_outcome(const EvalManifest& manifest, const EvalOutcome& outcome) {

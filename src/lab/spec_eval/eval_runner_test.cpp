@@ -150,6 +150,15 @@ TEST_F(EvalRunnerTest, ASeedIsRevealedToOneManifestOnly) {
   EXPECT_EQ(ledger_.attempt(2).infrastructure, "failed_before_treatment");
 }
 
+TEST_F(EvalRunnerTest, AProcessThatDiesSaysWhatIsSpent) {
+  run_.open = [this, open = run_.open](EvalArm arm) {
+    if (opened_.size() == 4) fail(Code::kResource, "out of memory");
+    return open(arm);
+  };
+  EXPECT_THAT(refusal(), HasSubstr("out of memory; pack A is spent"));
+  EXPECT_EQ(ledger_.attempt(1).reason, "out of memory; pack A is spent: freeze what is there now as a new manifest");
+}
+
 TEST_F(EvalRunnerTest, AnInterruptionSaysWhatIsSpent) {
   run_.stop = [this] { return told_.size() >= 3; };
   EXPECT_THAT(refusal(), HasSubstr("interrupted; pack A is spent"));

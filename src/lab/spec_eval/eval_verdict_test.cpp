@@ -155,14 +155,21 @@ TEST_F(EvalVerdictTest, RequestsMustNotBeKnownByTheirIds) {
 }
 
 TEST_F(EvalVerdictTest, APromptThatIsNotThePacksIsSeen) {
-  const EvalVerdict v = judged([](Packet& p) {
-    for (auto& [name, body] : p.notes) {
-      Json note = Json::parse(body);
-      note["requests"][0]["prompt_tokens"] = 5000;
-      body = note.dump();
-    }
-  });
-  EXPECT_EQ(gate(v, "packs").state, GateState::failed);
+  using Change = void (*)(Json & request);
+  const auto forged = [](Change change) {
+    Packet p = *good_;
+    Json note = Json::parse(p.notes[0].second);
+    for (Json& request : note["requests"])
+      if (request["long"] == true) change(request);
+    p.notes[0].second = note.dump();
+    return gate(judged(p), "packs").state;
+  };
+  EXPECT_EQ(forged([](Json&) {}), GateState::passed);
+  EXPECT_EQ(forged([](Json& r) { r["prompt_tokens"] = 5000; }), GateState::failed);
+  EXPECT_EQ(forged([](Json& r) { r["prompt_tokens"] = r["prompt_bucket"][0]; }), GateState::passed)
+      << "within the bucket";
+  EXPECT_EQ(forged([](Json& r) { r["prompt_bucket"] = {100, 8000}; }), GateState::failed);
+  EXPECT_EQ(forged([](Json& r) { r["long"] = false; }), GateState::failed);
 }
 
 TEST_F(EvalVerdictTest, AHistoryDraftIsNoPolicyOfThisContract) {

@@ -71,6 +71,11 @@ std::string grown_text(const std::string& task, Source source, uint32_t target, 
   return text;
 }
 
+TokenRange long_bucket(const SpecEvalContract& c, uint32_t tokens, double scale) {
+  const auto low = static_cast<uint32_t>(std::ceil(tokens * (1 - c.long_tolerance)));
+  return scaled({low, tokens}, scale, kLeastPrompt);
+}
+
 struct Shape {
   std::string category;
   Source source = Source::prose;
@@ -94,8 +99,7 @@ std::vector<Shape> shapes_of(const SpecEvalContract& c, double scale, Draws& d) 
   for (const auto& [tokens, n] : c.long_requests)
     for (uint32_t i = 0; i < n; ++i) {
       const std::string& name = c.long_sources[source++ % c.long_sources.size()];
-      const auto low = static_cast<uint32_t>(std::ceil(tokens * (1 - c.long_tolerance)));
-      shapes.push_back({name, source_named(name), true, false, scaled({low, tokens}, scale, kLeastPrompt),
+      shapes.push_back({name, source_named(name), true, false, long_bucket(c, tokens, scale),
                         scaled(c.long_output, scale, kLeastOutput)});
     }
   return shapes;
@@ -124,6 +128,16 @@ PackRequest request_of(const Shape& shape, const SpecEvalContract& c, Draws& d, 
        shape.category, shape.prompt.first, shape.prompt.second);
 }
 
+// As many long requests of each length as the contract has; two lengths may fall together at a small scale.
+std::vector<std::string> long_faults(const SpecEvalContract& c, const std::vector<PackRequest>& pack, double scale) {
+  std::map<TokenRange, uint32_t> wanted, found;
+  for (const auto& [tokens, n] : c.long_requests) wanted[long_bucket(c, tokens, scale)] += n;
+  for (const PackRequest& r : pack)
+    if (r.is_long) ++found[r.prompt_bucket];
+  if (wanted == found) return {};
+  return {"the long prompts are not of the lengths of the contract"};
+}
+
 }  // namespace
 
 TokenRange scaled(TokenRange range, double scale, uint32_t least) {
@@ -147,7 +161,7 @@ std::vector<PackRequest> generate_pack(const SpecEvalContract& contract, uint64_
 
 std::vector<std::string> pack_faults(const SpecEvalContract& contract, const std::vector<PackRequest>& pack,
                                      double scale) {
-  std::vector<std::string> faults;
+  std::vector<std::string> faults = long_faults(contract, pack, scale);
   if (pack.size() != contract.requests())
     faults.push_back(fmt::format("{} requests instead of {}", pack.size(), contract.requests()));
   std::map<std::string, uint32_t> categories;
