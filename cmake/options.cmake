@@ -16,10 +16,12 @@ option(STET_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
 set(STET_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
 # The contract: no contraction by the compiler, no reassociation. Checked again in src/base/contract.h.
-add_compile_options(-ffp-contract=off -fno-fast-math)
-add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CXX>:-fno-fast-math>)
+foreach(flag -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}>)
+endforeach()
 # g++ 12 sees overlapping copies inside its own std::string (GCC bug 105329).
-add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 if(STET_WERROR)
   add_compile_options(-Werror)
 endif()

@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCES = (".h", ".cpp", ".def", ".inc")
+SOURCES = (".h", ".cpp", ".cu", ".cuh", ".def", ".inc")
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 500, 60, 150
 ISAS = ("avx2", "avxvnni", "vl256", "avx512")
 MAY_READ_ENVIRONMENT = {"src/base/xdg.cpp", "src/cli/terminal.cpp"}

@@ -91,6 +91,11 @@ struct EngineInfo {
   std::string profile;      // "portable"
   std::string activations;  // "a8" or "f32"
   std::string isa, kv, draft;
+  std::string device;         // "cpu" or "cuda"
+  std::string device_why;     // why, where the choice was stet's
+  std::string device_name, device_uuid;  // of the GPU; empty on the processor
+  int device_driver = 0;      // CUDA version of the driver: 13000 is 13.0
+  uint64_t device_bytes = 0;  // of GPU memory: weights, cache, buffers
   std::string qualified;      // kernels and lists compared with the reference: "now", "cached" (an earlier start did), "no" (not asked)
   std::string qualified_why;  // what was compared, and why the verdict was not kept where it could not be
   bool history_accelerated = false;

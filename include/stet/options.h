@@ -15,6 +15,7 @@ struct Options {
   bool pin = false;              // bind each thread to a processor
   uint32_t context = 0;          // tokens; 0: what fits, at most the trained length
   std::string kv = "f16";        // f16, f32, q8
+  std::string device = "cpu";    // cpu; cuda: the first GPU; auto: that where there is one
   bool float_path = false;       // dequantised weights and f32 activations: the float reference path
   // cache: packed weights are kept in the cache directory and loaded into huge pages, or mapped where memory is short; mapped: always
   // mapped; none: packed in memory at every start.

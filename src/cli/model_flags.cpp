@@ -28,6 +28,8 @@ void ModelFlags::declare_machine(Flags& flags) {
   flags.toggle("--pin", &options.pin, "bind each thread to a processor");
   flags.choice("--isa", &options.isa, {"auto", "scalar", "avx2", "avxvnni", "avx512"},
                "instruction set (auto: the last that the processor has)");
+  flags.choice("--device", &options.device, {"cpu", "cuda", "auto"},
+               "where lists run: the processor, the first NVIDIA GPU, or that where there is one (cpu)");
   flags.choice("--pack", &options.pack, {"cache", "mapped", "none"},
                "packed weights: kept in the cache directory and loaded into huge pages, kept and mapped, or in memory only");
   flags.choice("--replay", &options.replay, {"eager", "recorded", "replayed"}, "how command lists run (replayed)");
@@ -70,6 +72,11 @@ std::string load_line(const EngineInfo& info) {
                                  info.model_name, info.synthetic ? " (synthetic)" : "", shown_bytes(info.weight_bytes), info.weights_place,
                                  info.architecture, info.activations, info.context, shown_bytes(info.kv_bytes), info.kv,
                                  info.memory_why, info.threads_why, info.isa);
+  if (info.device == "cuda") {
+    line += fmt::format("; on {}, {} of its memory ({})", info.device_name, shown_bytes(info.device_bytes), info.device_why);
+  } else if (!info.device_why.empty()) {
+    line += fmt::format("; on the processor, {}", info.device_why);
+  }
   if (info.draft != "none") line += fmt::format("; draft {}, depth {}", info.draft, info.draft_depth);
   return line;
 }

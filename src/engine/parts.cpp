@@ -61,6 +61,7 @@ Engine::Parts::Parts(const Options& o) : options(o) {
   kv_format(options.kv);
   replay_mode(options.replay);
   choose_machine();
+  choose_device();
   open_model_file();
   load_weights();
   make_decoder();
@@ -122,6 +123,25 @@ ArmOptions Engine::Parts::arm_options() const {
   return a;
 }
 
+// "auto" is not silent about what it chose: EngineInfo says it.
+void Engine::Parts::choose_device() {
+  info.device = "cpu";
+  if (options.device == "cpu") return;
+  if (options.device != "cuda" && options.device != "auto")
+    fail(Code::kUsage, "there is no device '{}'; choose one of: cpu, cuda, auto", options.device);
+  const CudaDevices all = cuda_devices();
+  if (all.devices.empty() && options.device == "auto") {
+    info.device_why = fmt::format("chosen because {}", all.why_none);
+    return;
+  }
+  cuda = cuda_device();
+  info.device = "cuda";
+  info.device_name = cuda->name;
+  info.device_uuid = cuda->uuid;
+  info.device_driver = cuda->driver;
+  info.device_why = options.device == "auto" ? "chosen because it is there" : "as asked";
+}
+
 void Engine::Parts::load_weights() {
   pack = PackedModel::load(*source, pack_options());
   info.pack_key = pack->key();
@@ -136,7 +156,8 @@ void Engine::Parts::make_decoder() {
   const MemoryBudget budget = memory_budget();
   const ContextChoice choice = choose_context(desc, kv, options.context, budget);
   decoder = std::make_unique<Decoder>(desc, *pack, *kernels, *pool,
-                                      DecoderOptions{choice.tokens, kv, replay_mode(options.replay), options.prompt_rows}, arm_options());
+                                      DecoderOptions{choice.tokens, kv, replay_mode(options.replay), options.prompt_rows, cuda}, arm_options());
+  info.device_bytes = decoder->device_bytes();
   info.qualified = how_name(decoder->qualification().how);
   info.qualified_why = explain(decoder->qualification());
   session = std::make_unique<Session>(*decoder);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "engine/context_size.h"
 #include "spec/draft.h"
@@ -24,6 +25,7 @@ struct Engine::Parts {
   std::unique_ptr<PackedModel> pack;
   const Kernels* kernels = nullptr;
   std::unique_ptr<WorkerPool> pool;
+  std::optional<CudaDeviceInfo> cuda;      // the device that lists run on; none: the processor
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<Session> session;
   const DraftKind* draft_kind = nullptr;
@@ -37,6 +39,7 @@ struct Engine::Parts {
  private:
   void open_model_file();
   void choose_machine();
+  void choose_device();
   void load_weights();
   void make_decoder();
   void make_draft();

@@ -1,4 +1,4 @@
-// The CPU interpreter of lowered lists. One pool, one table of kernels, one set of scratch buffers at fixed addresses.
+// Interpreters of lowered lists, and that of the CPU: one pool, one table of kernels, one set of scratch buffers at fixed addresses.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,23 @@ enum class ReplayMode : uint8_t {
 // Called after each stage, on the caller's thread, when set: only in eager and recorded mode.
 using StageObserver = std::function<void(const Stage& stage, const StepParams& params, uint32_t rows)>;
 
-class CpuInterpreter {
+// Runs lowered lists on a device. Lists, buffers, weights and state are named by their addresses on the host, whatever the device.
+class Interpreter {
+ public:
+  virtual ~Interpreter() = default;
+  // Runs every stage; may return before they are done. Throws what a kernel check throws.
+  virtual void run(const LoweredList& list, const StepParams& params, ReplayMode mode, const StageObserver& observer = nullptr) = 0;
+  // The first `rows` rows of a buffer that a run has written are there on the host when this returns.
+  virtual void fetch(const Buffer& buffer, uint32_t rows) = 0;
+};
+
+class CpuInterpreter : public Interpreter {
  public:
   // Scratch is sized for `lists`.
   CpuInterpreter(const Kernels& kernels, WorkerPool& pool, const std::vector<const CommandList*>& lists);
 
-  // Runs every stage. Throws what a kernel check throws.
-  void run(const LoweredList& list, const StepParams& params, ReplayMode mode, const StageObserver& observer = nullptr);
+  void run(const LoweredList& list, const StepParams& params, ReplayMode mode, const StageObserver& observer = nullptr) override;
+  void fetch(const Buffer&, uint32_t) override {}
 
   const Kernels& kernels() const { return kernels_; }
 

@@ -25,7 +25,7 @@ class Lowerer {
   void lower_next() {
     if (fusion_ != Fusion::none && is(Op::rmsnorm) && is(Op::matvec, 1) && peek(1)->in == peek()->out)
       return lower_projection(Stage::Source::norm);
-    if (fusion_ == Fusion::narrow && is(Op::store) && is(Op::attend, 1)) return lower_attend_runs();
+    if ((fusion_ == Fusion::narrow || fusion_ == Fusion::device) && is(Op::store) && is(Op::attend, 1)) return lower_attend_runs();
     if (is(Op::matvec)) return lower_projection(Stage::Source::buffer);
     const Command* c = take();
     Stage stage = make_stage(simple_kind(c->op), {c});

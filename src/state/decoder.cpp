@@ -40,12 +40,34 @@ Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& 
     attend_[l] = {layout, reinterpret_cast<uint8_t*>(kv_.data()) + l * layout.chunk_bytes(), desc.heads, desc.attention_scale,
                   desc.rope_dim(), rope_.data()};
   record({pack, attend_});
+  make_interpreters(kernels, pool, arm_options);
+  life_.advance(LifeState::loaded);
+  if (arm_options.qualify != Qualify::later) arm(arm_options);
+}
+
+void Decoder::make_interpreters(const Kernels& kernels, WorkerPool& pool, const ArmOptions& arm) {
   std::vector<const CommandList*> lists;
   for (const Recorded& body : bodies_) lists.push_back(&body.list);
   for (const Recorded& head : heads_) lists.push_back(&head.list);
-  interpreter_ = std::make_unique<CpuInterpreter>(kernels, pool, lists);
-  life_.advance(LifeState::loaded);
-  if (arm_options.qualify != Qualify::later) arm(arm_options);
+  cpu_ = std::make_unique<CpuInterpreter>(kernels, pool, lists);
+  if (!options_.cuda) return;
+  CudaPlan plan;
+  plan.device = *options_.cuda;
+  for (const auto* recorded : {&bodies_, &heads_})
+    for (const Recorded& r : *recorded)
+      for (const LoweredList* list : {&r.cuda, &r.eager})
+        if (list->list != nullptr) plan.lists.push_back(list);
+  plan.cache = {kv_.data(), kv_bytes(desc_, options_.kv, options_.context)};
+  plan.rope_row_bytes = uint64_t{desc_.rope_dim()} * 2 * sizeof(float);
+  plan.rope = {rope_.data(), plan.rope_row_bytes * options_.context};
+  plan.context = options_.context;
+  plan.progress = arm.progress;
+  cuda_ = make_cuda_interpreter(plan);
+}
+
+Interpreter& Decoder::interpreter() const {
+  if (cuda_) return *cuda_;
+  return *cpu_;
 }
 
 void Decoder::record(const ModelWeights& weights) {
@@ -57,6 +79,7 @@ void Decoder::record(const ModelWeights& weights) {
     body.list = builder.take();
     body.fused = lower(body.list, wide ? Fusion::wide : Fusion::narrow);
     body.eager = lower(body.list, Fusion::none);
+    if (options_.cuda) body.cuda = lower(body.list, wide ? Fusion::wide : Fusion::device);
     if (wide) break;
     Recorded& head = heads_[rows - 1];
     ListBuilder head_builder(buffers_, rows, RowSet::head);
@@ -64,6 +87,7 @@ void Decoder::record(const ModelWeights& weights) {
     head.list = head_builder.take();
     head.fused = lower(head.list, Fusion::narrow);
     head.eager = lower(head.list, Fusion::none);
+    if (options_.cuda) head.cuda = lower(head.list, Fusion::device);
   }
 }
 
@@ -72,7 +96,7 @@ const Decoder::Recorded& Decoder::head(uint32_t rows) const { return heads_[rows
 
 void Decoder::run(const Recorded& list, const StepParams& params) {
   try {
-    interpreter_->run(options_.mode == ReplayMode::eager ? list.eager : list.fused, params, options_.mode, observer_);
+    interpreter().run(options_.mode == ReplayMode::eager ? list.eager : fused(list), params, options_.mode, observer_);
   } catch (const Error& e) {
     // A check inside a kernel failed: what the buffers hold is unknown. (The pool has come to rest before it throws.)
     if (e.code() == Code::kInternal) life_.retire([] {});
@@ -92,6 +116,7 @@ uint32_t Decoder::pass_rows(size_t left) const {
 
 void Decoder::reach(uint32_t positions) {
   rope_.ensure(positions);
+  if (cuda_) return cuda_->extend_rope(positions);
   kv_.commit(attend_[0].layout.chunk_stride * chunks_for(positions));
 }
 
@@ -109,7 +134,9 @@ const float* Decoder::run_head(uint32_t first, uint32_t rows) {
   params_.head_first = first;
   params_.head_rows = rows;
   run(head(rows), params_);
-  return buffers_.get("logits", desc_.vocab, kNarrowRows)->data;
+  const Buffer* logits = buffers_.get("logits", desc_.vocab, kNarrowRows);
+  interpreter().fetch(*logits, rows);
+  return logits->data;
 }
 
 const float* Decoder::forward(std::span<const int32_t> tokens, uint32_t position, uint32_t logit_rows) {
@@ -149,7 +176,12 @@ void Decoder::forward_all(std::span<const int32_t> tokens, uint32_t position,
   }
 }
 
-uint64_t Decoder::kv_hash(uint32_t positions) const {
+uint64_t Decoder::kv_hash(uint32_t positions) {
+  if (cuda_) {
+    const uint64_t bytes = attend_[0].layout.chunk_stride * chunks_for(positions);
+    kv_.commit(bytes);
+    cuda_->fetch_cache(bytes);
+  }
   uint64_t hash = 0;
   std::vector<float> row(2 * size_t{desc_.head_dim});
   for (const AttendShape& a : attend_)

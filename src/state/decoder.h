@@ -5,12 +5,13 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "device/memory.h"
 #include "models/model_desc.h"
 #include "models/rope_table.h"
-#include "replay/interpreter.h"
+#include "replay/cuda_interpreter.h"
 #include "replay/life.h"
 
 namespace stet {
@@ -20,6 +21,7 @@ struct DecoderOptions {
   KvFormat kv = KvFormat::f16;
   ReplayMode mode = ReplayMode::replayed;
   uint32_t prompt_rows = kWideRows;  // rows of a prompt pass, 1 .. kWideRows
+  std::optional<CudaDeviceInfo> cuda = std::nullopt;  // run there; the processor is the reference then
 };
 
 // What happens before the lists of a decoder may run.
@@ -83,8 +85,11 @@ class Decoder {
   // Called between the passes of forward; may throw to stop.
   void set_between_passes(std::function<void(uint32_t done, uint32_t total)> f) { between_passes_ = std::move(f); }
 
+  // Bytes on the CUDA device; 0 without one.
+  uint64_t device_bytes() const { return cuda_ ? cuda_->device_bytes() : 0; }
+
   // XXH3-64 of the KV rows of positions 0 .. positions - 1, element by element.
-  uint64_t kv_hash(uint32_t positions) const;
+  uint64_t kv_hash(uint32_t positions);
   // For tests: the KV memory of a layer, and the layout.
   uint8_t* kv_layer(uint32_t layer) const { return attend_[layer].layer; }
   const KvLayout& kv_layout() const { return attend_[0].layout; }
@@ -93,7 +98,8 @@ class Decoder {
  private:
   struct Recorded {
     CommandList list;
-    LoweredList fused, eager;
+    LoweredList fused, eager;  // for the processor
+    LoweredList cuda;          // fused for a CUDA device, where there is one
   };
   // A short list of the body of one width, fused and eager (replay/list_sample.h).
   struct Sample {
@@ -101,12 +107,17 @@ class Decoder {
   };
 
   void record(const ModelWeights& weights);
+  void make_interpreters(const Kernels& kernels, WorkerPool& pool, const ArmOptions& arm);
+  Interpreter& interpreter() const;  // that runs for callers
+  const LoweredList& fused(const Recorded& recorded) const { return cuda_ ? recorded.cuda : recorded.fused; }
   const Recorded& body(uint32_t rows) const;
   const Recorded& head(uint32_t rows) const;
   // Makes the memory of positions 0 .. positions - 1 usable.
   void reach(uint32_t positions);
   Sample sample(uint32_t rows) const;
-  void run_sample(const LoweredList& list, ReplayMode mode, std::span<const int32_t> tokens, uint32_t position);
+  void run_sample(Interpreter& on, const LoweredList& list, ReplayMode mode, std::span<const int32_t> tokens, uint32_t position);
+  std::vector<float> eager_rows(Interpreter& on, std::span<const int32_t> tokens);
+  void compare_rows(const char* what, const Buffer& buffer, const float* got, const float* wanted, uint32_t rows) const;
   std::vector<uint32_t> widths() const;
   uint32_t sample_rows() const;
   void warm();
@@ -128,7 +139,8 @@ class Decoder {
   std::vector<AttendShape> attend_;  // one a layer
   BufferSet buffers_;
   std::array<Recorded, kNarrowRows + 1> bodies_, heads_;  // by width; the last body is the wide one
-  std::unique_ptr<CpuInterpreter> interpreter_;
+  std::unique_ptr<CpuInterpreter> cpu_;
+  std::unique_ptr<CudaInterpreter> cuda_;  // null: not asked for
   StepParams params_;
   StageObserver observer_;
   std::function<void(uint32_t, uint32_t)> between_passes_;

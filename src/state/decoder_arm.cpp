@@ -46,15 +46,15 @@ uint32_t Decoder::sample_rows() const {
 
 Decoder::Sample Decoder::sample(uint32_t rows) const {
   const Recorded& recorded = body(rows);
-  const LoweredList fused = sample_stages(recorded.fused);
+  const LoweredList fused = sample_stages(this->fused(recorded));
   return {fused, same_commands(recorded.eager, fused)};
 }
 
-void Decoder::run_sample(const LoweredList& list, ReplayMode mode, std::span<const int32_t> tokens, uint32_t position) {
+void Decoder::run_sample(Interpreter& on, const LoweredList& list, ReplayMode mode, std::span<const int32_t> tokens, uint32_t position) {
   params_.rows = static_cast<uint32_t>(tokens.size());
   params_.position = position;
   std::copy(tokens.begin(), tokens.end(), params_.tokens);
-  interpreter_->run(list, params_, mode);
+  on.run(list, params_, mode);
 }
 
 // The rows that this stores are at positions that a session overwrites before it reads them. One head list stands for all: their
@@ -64,43 +64,66 @@ void Decoder::warm() {
   reach(sample_rows());
   for (const uint32_t width : widths()) {
     const uint32_t rows = std::min(width, sample_rows());
-    run_sample(sample(width).fused, ReplayMode::replayed, std::span(tokens).first(rows), 0);
+    run_sample(interpreter(), sample(width).fused, ReplayMode::replayed, std::span(tokens).first(rows), 0);
   }
   params_.head_first = 0;
   params_.head_rows = 1;
-  interpreter_->run(head(1).fused, params_, ReplayMode::replayed);
+  interpreter().run(fused(head(1)), params_, ReplayMode::replayed);
+  interpreter().fetch(*buffers_.get("logits", desc_.vocab, kNarrowRows), 1);
 }
 
-// What the fused lists of every width leave in the last buffer, against the eager form of widths 16 and 8. The positions end where the
-// sample ends, so that narrow passes read rows that an earlier pass stored. Returns the rows compared.
+namespace {
+
+const Buffer* output(const LoweredList& list) { return list.stages.back().materialised.back()->out; }
+
+}  // namespace
+
+// What the eager lists leave in the last buffer, row by row.
+std::vector<float> Decoder::eager_rows(Interpreter& on, std::span<const int32_t> tokens) {
+  std::vector<float> out;
+  for (size_t done = 0; done < tokens.size();) {
+    const size_t n = std::min<size_t>(tokens.size() - done, kNarrowRows);
+    const LoweredList eager = sample(static_cast<uint32_t>(n)).eager;
+    run_sample(on, eager, ReplayMode::eager, tokens.subspan(done, n), static_cast<uint32_t>(done));
+    const Buffer* buffer = output(eager);
+    on.fetch(*buffer, static_cast<uint32_t>(n));
+    out.insert(out.end(), buffer->data, buffer->data + n * buffer->width);
+    done += n;
+  }
+  return out;
+}
+
+// Throws Error(kDiverged) at the first element that is not what it should be.
+void Decoder::compare_rows(const char* what, const Buffer& buffer, const float* got, const float* wanted, uint32_t rows) const {
+  for (uint32_t i = 0; i < rows * buffer.width; ++i)
+    if (bits_of_float(got[i]) != bits_of_float(wanted[i]) && !(got[i] != got[i] && wanted[i] != wanted[i]))
+      fail(Code::kDiverged,
+           "{} does not compute what its commands do one by one on the processor ({}): buffer {}, row {}, element {}: bits {:#x}, reference "
+           "{:#x}. Nothing was run. Choose another instruction set (--isa) or device (--device), and report this line",
+           what, isa_name(cpu_->kernels().isa), buffer.name, i / buffer.width, i % buffer.width, bits_of_float(got[i]), bits_of_float(wanted[i]));
+}
+
+// What the fused lists of every width leave in the last buffer, against the processor's eager form of widths 16 and 8. The positions end
+// where the sample ends, so that narrow passes read rows that an earlier pass stored. Returns the rows compared.
 uint64_t Decoder::compare_lists(uint32_t seed) {
   const uint32_t rows = sample_rows();
   const std::vector<int32_t> tokens = sample_tokens(rows, desc_.vocab, seed);
-  const auto all = std::span<const int32_t>(tokens);
-  const auto output = [](const LoweredList& list) { return list.stages.back().materialised.back()->out; };
-  std::vector<float> want;
-  for (uint32_t done = 0; done < rows;) {
-    const uint32_t n = std::min(rows - done, kNarrowRows);
-    const LoweredList eager = sample(n).eager;
-    run_sample(eager, ReplayMode::eager, all.subspan(done, n), done);
-    const Buffer* out = output(eager);
-    want.insert(want.end(), out->data, out->data + size_t{n} * out->width);
-    done += n;
-  }
+  kv_.commit(attend_[0].layout.chunk_stride * ((rows + kSlots - 1) / kSlots));
+  const std::vector<float> want = eager_rows(*cpu_, tokens);
   uint64_t compared = 0;
+  if (cuda_) {
+    // It stores the rows that the narrow passes read, too.
+    const Buffer* out = output(sample(1).eager);
+    compare_rows("the eager list of the GPU", *out, eager_rows(*cuda_, tokens).data(), want.data(), rows);
+    compared += rows;
+  }
   for (const uint32_t width : widths()) {
     const uint32_t n = std::min(width, rows), position = rows - n;
     const LoweredList fused = sample(width).fused;
-    run_sample(fused, ReplayMode::replayed, all.last(n), position);
+    run_sample(interpreter(), fused, ReplayMode::replayed, std::span(tokens).last(n), position);
     const Buffer* out = output(fused);
-    for (uint32_t i = 0; i < n * out->width; ++i) {
-      const float got = out->data[i], wanted = want[size_t{position} * out->width + i];
-      if (bits_of_float(got) != bits_of_float(wanted) && !(got != got && wanted != wanted))
-        fail(Code::kDiverged,
-             "the recorded list of width {} does not compute what its commands do one by one ({}): buffer {}, row {}, element {}: bits "
-             "{:#x}, reference {:#x}. Nothing was run. Choose another instruction set (--isa), and report this line",
-             width, isa_name(interpreter_->kernels().isa), out->name, i / out->width, i % out->width, bits_of_float(got), bits_of_float(wanted));
-    }
+    interpreter().fetch(*out, n);
+    compare_rows(fmt::format("the recorded list of width {}", width).c_str(), *out, out->data, want.data() + size_t{position} * out->width, n);
     compared += n;
   }
   return compared;
@@ -110,7 +133,8 @@ std::string Decoder::lists_key() const {
   Sha256 hash;
   const auto add = [&](const std::string& text) { hash.update(text.data(), text.size() + 1); };
   add(pack_key_);
-  add(fmt::format("numerics {} build {} isa {} cpu {}", kNumericsVersion, build_id(), isa_name(interpreter_->kernels().isa), cpu_model()));
+  add(fmt::format("numerics {} build {} isa {} cpu {}", kNumericsVersion, build_id(), isa_name(cpu_->kernels().isa), cpu_model()));
+  if (options_.cuda) add(fmt::format("cuda {} {} driver {}", options_.cuda->name, options_.cuda->capability, options_.cuda->driver));
   add(fmt::format("pack layout {} record {} kv {} prompt rows {} positions {} vocab {}", kPackLayout, kActRecord, static_cast<int>(options_.kv),
                   options_.prompt_rows, std::min(options_.context, kQualifyPositions), desc_.vocab));
   // The lists of the other widths are the same program.
@@ -133,7 +157,7 @@ void Decoder::qualify(const ArmOptions& options) {
   rope_.ensure(scope.positions);
   for (const Recorded& body : bodies_) scope.lists.push_back(&body.list);
   for (const Recorded& head : heads_) scope.lists.push_back(&head.list);
-  uint64_t rows = qualify_kernels(interpreter_->kernels(), scope);
+  uint64_t rows = qualify_kernels(cpu_->kernels(), scope);
   for (const uint32_t seed : {1u, 2u}) rows += compare_lists(seed);
   qualification_ = {Qualification::How::now, rows, ""};
   if (!keep) return;

@@ -1,0 +1,88 @@
+// What the CUDA kernels share: dependent launch, asynchronous copies, conversions with the bits of base/fp.h.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "base/cuda/cuda_error.h"
+#include "base/cuda/launch.h"
+
+namespace stet::cuda {
+
+constexpr uint32_t kWarp = 32;
+constexpr uint32_t kAll = 0xffffffffu;
+
+// The next kernel of the stream may begin: everything it does before its own wait() depends on nothing.
+__device__ __forceinline__ void release_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Until here nothing may be read that an earlier kernel writes, and nothing written at all. Every thread of every kernel calls it:
+// a kernel that ended without it would let its successor overtake its predecessor.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+
+// 16 bytes, both sides aligned; past the first cache, which holds activations.
+__device__ __forceinline__ void copy_async16(void* shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global) : "memory");
+}
+__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until at most kPending groups of this thread are in flight.
+template <int kPending>
+__device__ __forceinline__ void copy_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// A barrier of `threads` threads of a block; 0 is __syncthreads().
+__device__ __forceinline__ void barrier(uint32_t id, uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// Bits as f32_to_f16 of base/fp.h gives them: the instruction forgets what a NaN was.
+__device__ __forceinline__ uint16_t f16_bits(float x) {
+  const uint32_t b = __float_as_uint(x);
+  if ((b & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((b >> 16 & 0x8000u) | 0x7e00u | (b >> 13 & 0x3ffu));
+  return __half_as_ushort(__float2half_rn(x));
+}
+__device__ __forceinline__ float f16_value(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
+__device__ __forceinline__ float2 f16_pair(uint32_t bits) {
+  return {f16_value(static_cast<uint16_t>(bits)), f16_value(static_cast<uint16_t>(bits >> 16))};
+}
+__device__ __forceinline__ float bf16_value(uint16_t bits) { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
+
+// Throws Error(kResource) that says what was being done.
+inline void check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) fail_cuda(error, cudaGetErrorString(error), what);
+}
+
+// More shared memory than a kernel has without asking.
+template <typename Kernel>
+void allow_shared(Kernel kernel, size_t bytes) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), "shared memory of a kernel");
+}
+
+template <typename Kernel, typename... Args>
+void launch(const CudaLaunch& on, Kernel kernel, dim3 grid, uint32_t threads, size_t shared, const Args&... args) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared;
+  config.stream = on.stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = on.pdl ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, args...), "a kernel could not be launched");
+}
+
+}  // namespace stet::cuda

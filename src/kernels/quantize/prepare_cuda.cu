@@ -1,0 +1,96 @@
+#include "kernels/quantize/prepare_cuda.h"
+
+#include "kernels/attend/join_cuda.cuh"
+#include "kernels/cuda/activations.h"
+#include "kernels/cuda/math.cuh"
+#include "kernels/quantize/block_cuda.cuh"
+
+namespace stet::cuda {
+namespace {
+
+constexpr uint32_t kThreads = 512;
+constexpr uint32_t kLanes = 256;  // of the sum of squares
+
+// The factor of a row: 1 / sqrt(mean of squares + eps), in the order of kernels/rmsnorm. The row is in shared memory.
+__device__ float norm_factor(const float* row, uint32_t k, float eps) {
+  __shared__ float lanes[kLanes];
+  if (threadIdx.x < kLanes) {
+    float sum = 0.0f;
+    for (uint32_t i = threadIdx.x; i < k; i += kLanes) sum = __fmaf_rn(row[i], row[i], sum);
+    lanes[threadIdx.x] = sum;
+  }
+  __syncthreads();
+  for (uint32_t width = kLanes / 2; width >= kWarp; width /= 2) {
+    if (threadIdx.x < width) lanes[threadIdx.x] = __fadd_rn(lanes[threadIdx.x], lanes[threadIdx.x + width]);
+    __syncthreads();
+  }
+  // Every warp does the rest for itself.
+  float sum = lanes[threadIdx.x % kWarp];
+  for (uint32_t width = kWarp / 2; width >= 1; width /= 2) sum = __fadd_rn(sum, __shfl_down_sync(kAll, sum, width));
+  sum = __shfl_sync(kAll, sum, 0);
+  const float mean = __fdiv_rn(sum, static_cast<float>(k));
+  return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps)));
+}
+
+// One block of 32 of a row to its place among the records; a warp does it, lane i with element i.
+__device__ void write_block(const CudaPrepare& p, uint32_t row, uint32_t block, float x) {
+  const uint32_t lane = threadIdx.x % kWarp, column = row % kCudaGroup;
+  uint8_t* record = p.i8 + (size_t{row / kCudaGroup} * (p.width / 32) + block) * kCudaRecord;
+  const QuantizedLane q = quantize_lane(x);
+  const int32_t high = __reduce_add_sync(kAll, lane < 16 ? 0 : q.code), sum = __reduce_add_sync(kAll, q.code);
+  const uint32_t half = lane / 16, t = lane % 16 / 4, byte = lane % 4;
+  record[column * 32 + t * 8 + half * 4 + byte] = static_cast<uint8_t>(q.code);
+  if (lane != 0) return;
+  uint8_t* scales = record + 256 + column / 2 * 16 + column % 2 * 4;
+  *reinterpret_cast<float*>(scales) = q.d;
+  *reinterpret_cast<int32_t*>(scales + 8) = sum;
+  *reinterpret_cast<float*>(record + 320 + column * 4) = __fmul_rn(q.d, static_cast<float>(sum));
+  *reinterpret_cast<int32_t*>(record + 352 + column * 4) = high;
+}
+
+__global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step, const __grid_constant__ CudaPrepare p) {
+  extern __shared__ float x[];  // the row
+  release_next();
+  wait_for_previous();
+  const uint32_t rows = p.head ? step->head_rows : step->rows, row = p.first_row + blockIdx.x;
+  if (row >= rows) return;
+  if (p.parts != nullptr) {
+    const uint32_t chunks = (step->position + row) / kSlots + 1;
+    const size_t stride = part_floats(p.head_dim);
+    for (uint32_t i = threadIdx.x; i < p.width; i += kThreads)
+      x[i] = join_parts(p.parts + (size_t{blockIdx.x} * p.heads + i / p.head_dim) * p.part_chunks * stride, stride, chunks, i % p.head_dim);
+  } else {
+    const float* in = p.in + size_t{row + (p.from_head ? step->head_first : 0)} * p.width;
+    for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) x[i] = in[i];
+  }
+  __syncthreads();
+  if (p.weight != nullptr) {
+    const float r = norm_factor(x, p.width, p.eps);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) x[i] = __fmul_rn(__fmul_rn(x[i], r), p.weight[i]);
+    __syncthreads();
+  }
+  if (p.i8 != nullptr)
+    for (uint32_t b = threadIdx.x / kWarp; b < p.width / 32; b += kThreads / kWarp) write_block(p, row, b, x[b * 32 + threadIdx.x % kWarp]);
+  if (p.f32 != nullptr) {
+    const uint32_t group = row / kCudaGroup, columns = cuda_float_columns(p.rows);
+    float* to = reinterpret_cast<float*>(p.f32) + size_t{group} * kCudaGroup * p.width + row % kCudaGroup;
+    for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) to[size_t{i} * columns] = x[i];
+  }
+  if (p.out != nullptr)
+    for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) p.out[size_t{row} * p.width + i] = x[i];
+}
+
+}  // namespace
+}  // namespace stet::cuda
+
+namespace stet {
+
+void launch_prepare(const CudaLaunch& on, const CudaStep* step, const CudaPrepare& p) {
+  const size_t shared = size_t{p.width} * sizeof(float);
+  if (shared > 200 * 1024) fail_cuda_shape("elements of a row", p.width, "use --device cpu");
+  cuda::allow_shared(cuda::prepare_rows, shared);
+  cuda::launch(on, cuda::prepare_rows, dim3(p.rows), cuda::kThreads, shared, step, p);
+}
+
+}  // namespace stet

@@ -1,0 +1,172 @@
+#include "replay/cuda_interpreter.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/cuda/cuda_error.h"
+#include "replay/cuda/launches.h"
+
+namespace stet {
+namespace {
+
+constexpr uint64_t kPartBytes = 256u << 20;  // parts of an attention: as many rows at a time as fit
+
+void check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) fail_cuda(static_cast<int>(error), cudaGetErrorString(error), what);
+}
+
+// A recorded list: captured once, launched as one.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
+  Graph& operator=(Graph&&) = delete;
+  ~Graph() {
+    if (exec_ != nullptr) cudaGraphExecDestroy(exec_);
+  }
+  template <typename Record>
+  void capture(cudaStream_t stream, const Record& record) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a list cannot be captured");
+    cudaGraph_t graph = nullptr;
+    try {
+      record();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &graph), "a list cannot be captured");
+    const cudaError_t error = cudaGraphInstantiate(&exec_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(error, "a graph cannot be made");
+  }
+  bool empty() const { return exec_ == nullptr; }
+  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, stream), "a graph cannot be launched"); }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+class GraphInterpreter final : public CudaInterpreter {
+ public:
+  explicit GraphInterpreter(const CudaPlan& plan)
+      : device_(plan.device),
+        cache_(plan.cache),
+        rope_(plan.rope),
+        rope_row_bytes_(plan.rope_row_bytes),
+        stream_(plan.device),
+        twins_(plan, stream_) {
+    make_scratch(plan);
+    for (const LoweredList* list : plan.lists) lists_.emplace(list, compile(*list));
+  }
+
+  void run(const LoweredList& list, const StepParams& params, ReplayMode mode, const StageObserver& observer) override {
+    const uint32_t rows = list.list->rows == RowSet::head ? params.head_rows : params.rows;
+    STET_CHECK(rows >= 1 && rows <= list.list->width);
+    send_step(params);
+    const auto known = lists_.find(&list);
+    if (mode == ReplayMode::replayed && known != lists_.end()) return replay(known->second);
+    // Samples that qualification makes are lists of a moment: nothing of them is kept.
+    const Compiled sample = known == lists_.end() ? compile(list) : Compiled{};
+    const Compiled& compiled = known == lists_.end() ? sample : known->second;
+    for (size_t i = 0; i < list.stages.size(); ++i) {
+      launch(compiled.stages[i], mode != ReplayMode::eager && i > 0);
+      if (!observer) continue;
+      for (const Command* c : list.stages[i].materialised) fetch(*c->out, rows);
+      observer(list.stages[i], params, rows);
+    }
+  }
+
+  void fetch(const Buffer& buffer, uint32_t rows) override {
+    stream_.to_host(buffer.data, twins_.of(buffer.data), uint64_t{rows} * buffer.width * sizeof(float));
+    stream_.wait();
+  }
+
+  void extend_rope(uint32_t positions) override {
+    if (positions <= rope_rows_) return;
+    const uint64_t from = rope_rows_ * rope_row_bytes_;
+    const auto* host = static_cast<const uint8_t*>(rope_.data);
+    stream_.to_device(twins_.of(host) + from, host + from, (positions - rope_rows_) * rope_row_bytes_);
+    rope_rows_ = positions;
+  }
+
+  void fetch_cache(uint64_t bytes) override {
+    auto* host = const_cast<uint8_t*>(static_cast<const uint8_t*>(cache_.data));
+    stream_.to_host(host, twins_.of(host), bytes);
+    stream_.wait();
+  }
+
+  uint64_t device_bytes() const override { return twins_.bytes() + scratch_memory_.bytes(); }
+
+ private:
+  struct Compiled {
+    std::vector<std::vector<CudaLaunchFn>> stages;
+    Graph graph;
+  };
+
+  static uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+  void make_scratch(const CudaPlan& plan) {
+    const CudaScratchSizes sizes = cuda_scratch_sizes(plan.lists, plan.context);
+    scratch_.part_rows = sizes.part_row_bytes == 0
+                             ? kWideRows
+                             : std::clamp<uint64_t>(kPartBytes / sizes.part_row_bytes, kNarrowRows, kWideRows);
+    const uint64_t step = aligned(sizeof(CudaStep)), i8 = aligned(sizes.i8), f32 = aligned(sizes.f32);
+    scratch_memory_ =
+        CudaMemory(step + i8 + f32 + sizes.part_row_bytes * scratch_.part_rows + 256, "activations and attention");
+    scratch_.step = reinterpret_cast<const CudaStep*>(scratch_memory_.data());
+    scratch_.i8 = scratch_memory_.data() + step;
+    scratch_.f32 = scratch_.i8 + i8;
+    scratch_.parts = reinterpret_cast<float*>(scratch_.f32 + f32);
+    scratch_.chunks = (plan.context + kSlots - 1) / kSlots;
+  }
+
+  void send_step(const StepParams& params) {
+    static_assert(std::size(CudaStep{}.tokens) == kWideRows);
+    CudaStep step = {params.rows, params.position, params.head_first, params.head_rows, {}};
+    std::memcpy(step.tokens, params.tokens, sizeof step.tokens);
+    stream_.to_device(const_cast<CudaStep*>(scratch_.step), &step, sizeof step);
+  }
+
+  Compiled compile(const LoweredList& list) const {
+    Compiled compiled;
+    for (const Stage& stage : list.stages) compiled.stages.push_back(stage_launches(list, stage, twins_, scratch_));
+    return compiled;
+  }
+
+  void replay(Compiled& compiled) {
+    if (compiled.graph.empty())
+      compiled.graph.capture(stream_.get(), [&] {
+        for (const auto& stage : compiled.stages) launch(stage, true);
+      });
+    compiled.graph.launch(stream_.get());
+  }
+
+  void launch(const std::vector<CudaLaunchFn>& stage, bool dependent) const {
+    const CudaLaunch on = {stream_.get(), dependent && device_.dependent_launch(), device_.processors};
+    for (const CudaLaunchFn& kernel : stage) kernel(on);
+  }
+
+  const CudaDeviceInfo device_;
+  const HostRange cache_, rope_;
+  const uint64_t rope_row_bytes_;
+  CudaStream stream_;
+  Twins twins_;
+  CudaMemory scratch_memory_;
+  CudaScratch scratch_;
+  std::map<const LoweredList*, Compiled> lists_;
+  uint64_t rope_rows_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaInterpreter> make_cuda_interpreter(const CudaPlan& plan) {
+  return std::make_unique<GraphInterpreter>(plan);
+}
+
+}  // namespace stet

@@ -1,0 +1,38 @@
+// A lowered list as the kernel launches that run it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/attend/attend_cuda.h"
+#include "base/cuda/launch.h"
+#include "kernels/matvec/matvec_cuda.h"
+#include "kernels/quantize/prepare_cuda.h"
+#include "replay/cuda/twins.h"
+
+namespace stet {
+
+// Memory of the device that launches share.
+struct CudaScratch {
+  const CudaStep* step = nullptr;
+  uint8_t *i8 = nullptr, *f32 = nullptr;  // activations of one product
+  float* parts = nullptr;                 // of an attention
+  uint64_t part_rows = 0;                 // rows that they have room for
+  uint32_t chunks = 0;                    // of the context
+};
+
+struct CudaScratchSizes {
+  uint64_t i8 = 0, f32 = 0, part_row_bytes = 0;
+};
+
+// What activations and parts the lists need at most; part_row_bytes: the parts of one row over the whole context.
+CudaScratchSizes cuda_scratch_sizes(const std::vector<const LoweredList*>& lists, uint32_t context);
+
+using CudaLaunchFn = std::function<void(const CudaLaunch& on)>;
+
+// The kernels of one stage, in order.
+std::vector<CudaLaunchFn> stage_launches(const LoweredList& list, const Stage& stage, const Twins& twins,
+                                         const CudaScratch& scratch);
+
+}  // namespace stet

@@ -1,0 +1,63 @@
+#include "replay/cuda/row_ops_cuda.h"
+
+#include "formats/each_cuda.cuh"
+#include "formats/pack.h"
+#include "kernels/cuda/math.cuh"
+
+namespace stet::cuda {
+namespace {
+
+constexpr uint32_t kThreads = 256;
+
+template <Format kFormat>
+__device__ float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
+  using W = CudaWeights<kFormat>;
+  if constexpr (kIntegerWeights<kFormat>) {
+    const uint32_t block = column / kBlock, first = block / kChunkBlocks * kChunkBlocks, of = min(kChunkBlocks, k / kBlock - first);
+    const uint8_t* chunk = tile + size_t{first} * (W::kCodes + W::kScales);
+    return W::element(chunk + (block - first) * W::kCodes, chunk + of * W::kCodes + (block - first) * W::kScales, row, column % kBlock);
+  } else {
+    return W::value(reinterpret_cast<const typename W::Element*>(tile)[size_t{column} * kTileRows + row]);
+  }
+}
+
+template <Format kFormat>
+__global__ void __launch_bounds__(kThreads) embed_rows(const CudaStep* step, const __grid_constant__ CudaEmbed e) {
+  release_next();
+  wait_for_previous();
+  if (blockIdx.y >= step->rows) return;
+  const uint32_t token = static_cast<uint32_t>(step->tokens[blockIdx.y]), i = blockIdx.x * kThreads + threadIdx.x;
+  if (i < e.k) e.out[size_t{blockIdx.y} * e.k + i] = element<kFormat>(e.table + token / kTileRows * e.tile_bytes, e.k, token % kTileRows, i);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    swiglu_rows(const CudaStep* step, const float* gate, const float* up, uint32_t width, float* out) {
+  release_next();
+  wait_for_previous();
+  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (blockIdx.y >= step->rows || i >= width) return;
+  const size_t at = size_t{blockIdx.y} * width + i;
+  out[at] = __fmul_rn(silu(gate[at]), up[at]);
+}
+
+dim3 grid(uint32_t width, uint32_t rows) { return dim3((width + kThreads - 1) / kThreads, rows); }
+
+}  // namespace
+}  // namespace stet::cuda
+
+namespace stet {
+
+void launch_embed(const CudaLaunch& on, const CudaStep* step, const CudaEmbed& e) {
+  switch (e.format) {
+#define FORMAT(id, name, ggml) \
+  case Format::id: return cuda::launch(on, cuda::embed_rows<Format::id>, cuda::grid(e.k, e.rows), cuda::kThreads, 0, step, e);
+#include "formats/formats.def"
+#undef FORMAT
+  }
+}
+
+void launch_swiglu(const CudaLaunch& on, const CudaStep* step, const float* gate, const float* up, uint32_t width, uint32_t rows, float* out) {
+  cuda::launch(on, cuda::swiglu_rows, cuda::grid(width, rows), cuda::kThreads, 0, step, gate, up, width, out);
+}
+
+}  // namespace stet

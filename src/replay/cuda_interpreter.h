@@ -1,0 +1,45 @@
+// The CUDA interpreter of lowered lists: every address that a list names on the host has a twin on the device, made
+// once; a stage is one kernel or two, a list a graph of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "device/cuda_device.h"
+#include "replay/interpreter.h"
+
+namespace stet {
+
+// Host memory that lists refer to and that is neither a buffer nor weights.
+struct HostRange {
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+struct CudaPlan {
+  CudaDeviceInfo device;
+  // Lowered with none, device (narrow) and wide. They and what they name outlive the interpreter.
+  std::vector<const LoweredList*> lists;
+  HostRange cache;  // KV rows of the whole context: the twin begins as zeros
+  HostRange rope;   // rotation table: rows are sent as they appear
+  uint64_t rope_row_bytes = 0;
+  uint32_t context = 0;  // positions
+  std::function<void(std::string_view phase, uint64_t done, uint64_t total)> progress;
+};
+
+class CudaInterpreter : public Interpreter {
+ public:
+  // Rows 0 .. positions - 1 of the rotation table are there on the host; runs may use them.
+  virtual void extend_rope(uint32_t positions) = 0;
+  // The first `bytes` of the cache are on the host as on the device when this returns.
+  virtual void fetch_cache(uint64_t bytes) = 0;
+  virtual uint64_t device_bytes() const = 0;  // of everything
+};
+
+// Throws Error(kResource) with the numbers when the device has too little memory, before anything is sent;
+// Error(kUnsupported) for a shape that its kernels cannot take.
+std::unique_ptr<CudaInterpreter> make_cuda_interpreter(const CudaPlan& plan);
+
+}  // namespace stet

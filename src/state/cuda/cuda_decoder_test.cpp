@@ -1,0 +1,84 @@
+// The GPU against the processor: the same logits and the same KV rows, whatever the format, the width and the mode.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "state/test_model.h"
+
+namespace stet {
+namespace {
+
+struct Result {
+  std::vector<float> logits;
+  uint64_t kv;
+};
+
+Result run_all(const test::TestModel& m, const DecoderOptions& options, uint32_t tokens) {
+  WorkerPool pool(test::pool_options(2));
+  Decoder decoder(m.desc, *m.pack, kernels(available_isas().back()), pool, options, test::unqualified());
+  Result r;
+  decoder.forward_all(test::test_tokens(m.desc, tokens), 0, [&](uint32_t, const float* logits) {
+    r.logits.insert(r.logits.end(), logits, logits + m.desc.vocab);
+  });
+  r.kv = decoder.kv_hash(tokens);
+  return r;
+}
+
+// Where the first difference is, for people.
+std::string difference(const Result& got, const Result& want, uint32_t vocab) {
+  for (size_t i = 0; i < want.logits.size(); ++i)
+    if (std::memcmp(&got.logits[i], &want.logits[i], 4) != 0)
+      return fmt::format("logit {} of position {}: {} instead of {}", i % vocab, i / vocab, got.logits[i],
+                         want.logits[i]);
+  return got.kv == want.kv ? "" : "KV rows";
+}
+
+class CudaDecoder : public testing::TestWithParam<std::tuple<const char*, KvFormat, bool>> {
+ protected:
+  void SetUp() override {
+    devices_ = cuda_devices();
+    if (devices_.devices.empty()) GTEST_SKIP() << "skipped: no GPU (" << devices_.why_none << ")";
+  }
+  CudaDevices devices_;
+};
+
+TEST_P(CudaDecoder, HasTheBitsOfTheProcessor) {
+  const auto [name, kv, dequantize] = GetParam();
+  const test::TestModel m(name, dequantize);
+  constexpr uint32_t kTokens = 300;  // into a third chunk of the cache
+  const Result want = run_all(m, {320, kv, ReplayMode::replayed, kWideRows}, kTokens);
+  for (const uint32_t rows : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 17u, 100u, 128u})
+    for (const ReplayMode mode : {ReplayMode::replayed, ReplayMode::recorded, ReplayMode::eager}) {
+      if (mode != ReplayMode::replayed && rows != 5 && rows != 128) continue;
+      const Result got = run_all(m, {320, kv, mode, rows, devices_.devices[0]}, kTokens);
+      EXPECT_EQ(difference(got, want, m.desc.vocab), "") << "rows " << rows << " mode " << static_cast<int>(mode);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, CudaDecoder,
+                         testing::Combine(testing::Values("synth:tiny:q4_0", "synth:tiny-gqa:q4_1",
+                                                          "synth:tiny-gqa:q8_0", "synth:tiny-256:q6_k",
+                                                          "synth:tiny-gqa:f16", "synth:tiny-gqa:bf16",
+                                                          "synth:tiny:f32"),
+                                          testing::Values(KvFormat::f16), testing::Values(false)));
+INSTANTIATE_TEST_SUITE_P(Caches, CudaDecoder,
+                         testing::Combine(testing::Values("synth:tiny-gqa:q4_0"),
+                                          testing::Values(KvFormat::f32, KvFormat::q8), testing::Values(false)));
+INSTANTIATE_TEST_SUITE_P(Float, CudaDecoder,
+                         testing::Combine(testing::Values("synth:tiny-gqa:q4_1"), testing::Values(KvFormat::f16),
+                                          testing::Values(true)));
+
+// What every start does before lists run: all widths, on the processor and on the GPU, compared.
+TEST_P(CudaDecoder, IsQualified) {
+  const auto [name, kv, dequantize] = GetParam();
+  const test::TestModel m(name, dequantize);
+  WorkerPool pool(test::pool_options(2));
+  Decoder decoder(m.desc, *m.pack, kernels(available_isas().back()), pool,
+                  {320, kv, ReplayMode::replayed, kWideRows, devices_.devices[0]});
+  EXPECT_EQ(decoder.life(), LifeState::armed);
+  EXPECT_EQ(decoder.qualification().how, Qualification::How::now);
+  EXPECT_GT(decoder.device_bytes(), m.pack->bytes());
+}
+
+}  // namespace
+}  // namespace stet
