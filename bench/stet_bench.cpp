@@ -79,6 +79,17 @@ double read_bandwidth(unsigned threads) {
   return median(rates);
 }
 
+// Passes queued one behind the other, without logits: what the device takes for one body, launches hidden.
+double queued_body_seconds(Decoder& decoder, uint32_t context, uint32_t width) {
+  constexpr uint32_t kPasses = 200;
+  const std::vector<int32_t> tokens = bench_tokens(decoder.desc(), width);
+  decoder.forward(tokens, context, 1);
+  const auto start = Clock::now();
+  for (uint32_t i = 0; i < kPasses; ++i) decoder.forward(tokens, context, 0);
+  decoder.forward(tokens, context, 1);
+  return seconds_since(start) / (kPasses + 1);
+}
+
 struct BenchFlags {
   Options options;
   uint32_t context = 100, prompt = 128, width = 1, repeats = 40;
@@ -105,6 +116,8 @@ void print_rates(Engine::Parts& p, const BenchFlags& f) {
   out["prefill_tokens_per_second"] = f.prompt > 0 ? nlohmann::json(f.prompt / median(prefill)) : nlohmann::json(nullptr);
   out["context"] = f.context;
   out["prompt"] = f.prompt;
+  out["device"] = p.info.device;
+  if (p.cuda) out["queued_body_us"] = queued_body_seconds(*p.decoder, f.context, f.width) * 1e6;
   // Beside each other, because the machine's bandwidth drifts.
   const double read = read_bandwidth(p.info.threads), weights = static_cast<double>(p.pack->bytes()) / median(decode) / 1e9;
   out["weight_gbps"] = weights;
@@ -140,7 +153,24 @@ std::string stage_name(const Stage& stage) {
   return name;
 }
 
+// By the device's clock, each kind of stage behind itself.
+void print_device_stages(Engine::Parts& p, const BenchFlags& f) {
+  std::map<std::string, std::pair<double, uint64_t>> sums;
+  double total = 0;
+  for (const auto& [stage, seconds] : p.decoder->time_stages(f.width, f.context, f.repeats)) {
+    auto& [time, bytes] = sums[stage_name(*stage)];
+    time += seconds;
+    total += seconds;
+    if (stage->kind != Stage::Kind::prepare)
+      for (const Command* c : stage->commands) bytes += c->weight_bytes();
+  }
+  for (const auto& [name, sum] : sums)
+    fmt::print("{:32} {:9.1f} us {:7.1f} GB/s\n", name, sum.first * 1e6, static_cast<double>(sum.second) / sum.first / 1e9);
+  fmt::print("{:32} {:9.1f} us\n", "sum", total * 1e6);
+}
+
 void print_stages(Engine::Parts& p, const BenchFlags& f) {
+  if (p.cuda) return print_device_stages(p, f);
   fill_context(*p.decoder, f.context);
   p.decoder->set_mode(ReplayMode::recorded);
   std::map<std::string, std::vector<double>> times;
@@ -195,6 +225,7 @@ int main(int argc, char** argv) {
   app.add_option("model", f.options.model, "a GGUF file or a synthetic model");
   app.add_option("--threads", f.options.threads);
   app.add_option("--isa", f.options.isa);
+  app.add_option("--device", f.options.device);
   app.add_option("--kv", f.options.kv);
   app.add_option("--pack", f.options.pack);
   app.add_option("--context", f.context, "tokens before the timed pass");

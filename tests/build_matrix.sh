@@ -16,7 +16,7 @@ mkdir -p "$work"
 build() {
   name=$1 compiler=$2 flags=$3
   shift 3
-  cmake -S "$root" -B "$work/$name" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=None \
+  cmake -S "$root" -B "$work/$name" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=None -DSTET_CUDA=OFF \
     -DCMAKE_CXX_FLAGS="$flags" "$@" > "$work/$name.log" 2>&1 &&
     cmake --build "$work/$name" --target stet_digests -j "$jobs" >> "$work/$name.log" 2>&1 || {
     tail -n 30 "$work/$name.log" >&2

@@ -67,6 +67,18 @@ class PinnedMemory {
   uint64_t bytes_ = 0;
 };
 
+// Memory of the host that is there already, pinned while this lives.
+class Pin {
+ public:
+  Pin(void* data, uint64_t bytes);
+  ~Pin();
+  Pin(Pin&& other) noexcept : data_(other.data_) { other.data_ = nullptr; }
+  Pin& operator=(Pin&&) = delete;
+
+ private:
+  void* data_;
+};
+
 // A queue of work in order. Every function throws Error(kResource) with what CUDA says; a lost device is noticed at the
 // next one.
 class CudaStream {

@@ -156,7 +156,7 @@ void Engine::Parts::make_decoder() {
   const MemoryBudget budget = memory_budget();
   const ContextChoice choice = choose_context(desc, kv, options.context, budget);
   decoder = std::make_unique<Decoder>(desc, *pack, *kernels, *pool,
-                                      DecoderOptions{choice.tokens, kv, replay_mode(options.replay), options.prompt_rows, cuda}, arm_options());
+                                      DecoderOptions{choice.tokens, kv, replay_mode(options.replay), options.prompt_rows, cuda ? &*cuda : nullptr}, arm_options());
   info.device_bytes = decoder->device_bytes();
   info.qualified = how_name(decoder->qualification().how);
   info.qualified_why = explain(decoder->qualification());

@@ -21,13 +21,14 @@ struct Factors {
   std::vector<std::string> drafts;
   std::vector<uint32_t> depths = {4, 1, 2, 7, kMaxDepth};
   std::vector<std::string> histories = {"fresh", "requests", "rollbacks"};
+  std::vector<bool> cuda = {false};
 
   std::vector<uint32_t> levels() const {
     const auto n = [](const auto& v) { return static_cast<uint32_t>(v.size()); };
-    return {n(isas), n(threads), n(prompt_rows), n(modes), n(drafts), n(depths), n(histories), 2, 2};
+    return {n(isas), n(threads), n(prompt_rows), n(modes), n(drafts), n(depths), n(histories), n(cuda), 2, 2};
   }
   ProveSetting setting(const std::vector<uint32_t>& l) const {
-    return {isas[l[0]], threads[l[1]], prompt_rows[l[2]], modes[l[3]], drafts[l[4]], depths[l[5]], histories[l[6]], l[7] == 1, l[8] == 1};
+    return {isas[l[0]], threads[l[1]], prompt_rows[l[2]], modes[l[3]], drafts[l[4]], depths[l[5]], histories[l[6]], l[8] == 1, l[9] == 1, cuda[l[7]]};
   }
 };
 
@@ -42,6 +43,7 @@ Factors make_factors(const Engine::Parts& engine, const ProveRunner& runner) {
   for (unsigned t : {1u, 2u, 3u})
     if (t != own) f.threads.push_back(t);
   f.drafts = runner.drafts();
+  if (engine.cuda) f.cuda.push_back(true);
   return f;
 }
 
@@ -81,7 +83,7 @@ class Proof {
  public:
   Proof(Engine::Parts& engine, const ProveOptions& options)
       : options_(options), runner_(engine, options), factors_(make_factors(engine, runner_)), settings_(make_settings(factors_)), pairs_(make_pairs(factors_)) {
-    total_ = settings_.size() + pairs_.size() + kNarrowRows + 2;
+    total_ = settings_.size() + pairs_.size() + kNarrowRows * factors_.cuda.size() + 2;
   }
 
   ProveReport run() {
@@ -89,8 +91,9 @@ class Proof {
       if (!run_setting(s, options_.tokens)) return report_;
     for (const ProveSetting& s : pairs_)
       if (!run_setting(s, std::min(options_.tokens, kPairTokens))) return report_;
-    for (uint32_t width = 1; width <= kNarrowRows; ++width)
-      if (!run_width(width)) return report_;
+    for (const bool cuda : factors_.cuda)
+      for (uint32_t width = 1; width <= kNarrowRows; ++width)
+        if (!run_width(width, cuda)) return report_;
     run_scalar();
     return report_;
   }
@@ -141,9 +144,10 @@ class Proof {
   }
 
   // The whole timeline in passes of one width: the logits of every position, those of the answer being known from decoding.
-  bool run_width(uint32_t width) {
+  bool run_width(uint32_t width, bool cuda) {
     ProveSetting s = base_setting_[0];
     s.prompt_rows = width;
+    s.cuda = cuda;
     const std::string what = fmt::format("{} width={} (whole timeline)", s.text(), width);
     if (what.find(options_.only) == std::string::npos) return true;
     const Clock::time_point start = Clock::now();
@@ -206,7 +210,7 @@ class Proof {
 }  // namespace
 
 std::string ProveSetting::text() const {
-  std::string out = fmt::format("{} threads={} prompt-rows={} {} draft={}", isa_name(isa), threads, prompt_rows, mode_name(mode), draft);
+  std::string out = fmt::format("{}{} threads={} prompt-rows={} {} draft={}", cuda ? "cuda " : "", isa_name(isa), threads, prompt_rows, mode_name(mode), draft);
   if (draft != "none") out += fmt::format(" depth={}", depth);
   out += fmt::format(" {} {} {}", history, warm ? "warm" : "cold", sampled ? "sampled" : "greedy");
   return out;

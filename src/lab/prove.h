@@ -20,6 +20,7 @@ struct ProveSetting {
   std::string history = "fresh";  // fresh, requests (others ran before), rollbacks (rejected work everywhere before)
   bool warm = false;            // the prompt's KV rows are there already
   bool sampled = false;
+  bool cuda = false;            // on the engine's GPU
 
   std::string text() const;
 };

@@ -45,15 +45,21 @@ ProveRunner::ProveRunner(Engine::Parts& engine, const ProveOptions& options) : e
 
 uint32_t ProveRunner::context() const { return static_cast<uint32_t>(options_.prompt.size()) + options_.tokens + 2 * kNarrowRows; }
 
+DecoderOptions ProveRunner::decoder_options(const ProveSetting& s) const {
+  DecoderOptions options = {context(), kv_format(engine_.options.kv)};
+  if (s.cuda) options.cuda = &*engine_.cuda;
+  return options;
+}
+
 ProveRunner::Machine& ProveRunner::machine(const ProveSetting& s) {
   const bool wrong = options_.wrong_kernels != nullptr && options_.wrong_kernels->isa == s.isa && s.threads != engine_.pool->threads();
-  Machine& m = machines_[{s.isa, s.threads, wrong}];
+  Machine& m = machines_[{s.isa, s.threads, wrong, s.cuda}];
   if (!m.decoder) {
     WorkerPool::Options pool_options;
     pool_options.threads = s.threads;
     m.pool = std::make_unique<WorkerPool>(pool_options);
     m.decoder = std::make_unique<Decoder>(engine_.desc, *engine_.pack, wrong ? *options_.wrong_kernels : kernels(s.isa), *m.pool,
-                                          DecoderOptions{context(), kv_format(engine_.options.kv)}, ArmOptions{.qualify = Qualify::skip, .cache_dir = "", .progress = nullptr});
+                                          decoder_options(s), ArmOptions{.qualify = Qualify::skip, .cache_dir = "", .progress = nullptr});
   }
   m.decoder->set_mode(s.mode);
   m.decoder->set_prompt_rows(s.prompt_rows);

@@ -44,11 +44,12 @@ class ProveRunner {
   std::vector<std::pair<std::string, uint64_t>> trace(const ProveSetting& setting, std::span<const int32_t> timeline, uint32_t position);
   SamplingParams sampling(bool sampled) const;
   uint32_t context() const;
+  DecoderOptions decoder_options(const ProveSetting& setting) const;
 
   Engine::Parts& engine_;
   const ProveOptions& options_;
   std::vector<std::string> drafts_;
-  std::map<std::tuple<Isa, unsigned, bool>, Machine> machines_;
+  std::map<std::tuple<Isa, unsigned, bool, bool>, Machine> machines_;
   std::vector<int32_t> answer_[2];
 };
 

@@ -36,6 +36,8 @@ class CudaInterpreter : public Interpreter {
   // The first `bytes` of the cache are on the host as on the device when this returns.
   virtual void fetch_cache(uint64_t bytes) = 0;
   virtual uint64_t device_bytes() const = 0;  // of everything
+  // Seconds that a stage takes, behind and before itself: `repeats` of it in a row by the device's clock. What buffers hold is lost.
+  virtual double time_stage(const LoweredList& list, const Stage& stage, const StepParams& params, uint32_t repeats) = 0;
 };
 
 // Throws Error(kResource) with the numbers when the device has too little memory, before anything is sent;

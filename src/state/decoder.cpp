@@ -176,6 +176,20 @@ void Decoder::forward_all(std::span<const int32_t> tokens, uint32_t position,
   }
 }
 
+std::vector<std::pair<const Stage*, double>> Decoder::time_stages(uint32_t rows, uint32_t position, uint32_t repeats) {
+  STET_CHECK(cuda_ != nullptr);
+  life_.require_armed();
+  reach(position + rows);
+  params_.rows = rows;
+  params_.position = position;
+  params_.head_first = 0;
+  params_.head_rows = std::min(rows, kNarrowRows);
+  std::vector<std::pair<const Stage*, double>> out;
+  for (const LoweredList* list : {&body(rows).cuda, &head(params_.head_rows).cuda})
+    for (const Stage& stage : list->stages) out.emplace_back(&stage, cuda_->time_stage(*list, stage, params_, repeats));
+  return out;
+}
+
 uint64_t Decoder::kv_hash(uint32_t positions) {
   if (cuda_) {
     const uint64_t bytes = attend_[0].layout.chunk_stride * chunks_for(positions);

@@ -5,7 +5,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "device/memory.h"
@@ -21,7 +20,7 @@ struct DecoderOptions {
   KvFormat kv = KvFormat::f16;
   ReplayMode mode = ReplayMode::replayed;
   uint32_t prompt_rows = kWideRows;  // rows of a prompt pass, 1 .. kWideRows
-  std::optional<CudaDeviceInfo> cuda = std::nullopt;  // run there; the processor is the reference then
+  const CudaDeviceInfo* cuda = nullptr;  // run there; the processor is the reference then. Outlives the decoder
 };
 
 // What happens before the lists of a decoder may run.
@@ -87,6 +86,9 @@ class Decoder {
 
   // Bytes on the CUDA device; 0 without one.
   uint64_t device_bytes() const { return cuda_ ? cuda_->device_bytes() : 0; }
+
+  // Seconds of each stage of a pass of `rows` tokens behind `position` on the CUDA device, the head's last; what buffers hold is lost.
+  std::vector<std::pair<const Stage*, double>> time_stages(uint32_t rows, uint32_t position, uint32_t repeats);
 
   // XXH3-64 of the KV rows of positions 0 .. positions - 1, element by element.
   uint64_t kv_hash(uint32_t positions);

@@ -123,6 +123,11 @@ PinnedMemory::PinnedMemory(uint64_t bytes) : bytes_(bytes) {
 }
 PinnedMemory::~PinnedMemory() { cudaFreeHost(data_); }
 
+Pin::Pin(void* data, uint64_t bytes) : data_(data) { check(cudaHostRegister(data, bytes, cudaHostRegisterDefault), "memory cannot be pinned"); }
+Pin::~Pin() {
+  if (data_ != nullptr) cudaHostUnregister(data_);
+}
+
 CudaStream::CudaStream(const CudaDeviceInfo& device) {
   check(cudaSetDevice(device.index), "the GPU cannot be used");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream cannot be made");

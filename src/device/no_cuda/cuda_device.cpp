@@ -20,6 +20,8 @@ CudaMemory::CudaMemory(CudaMemory&&) noexcept = default;
 CudaMemory& CudaMemory::operator=(CudaMemory&&) noexcept = default;
 PinnedMemory::PinnedMemory(uint64_t) { none(); }
 PinnedMemory::~PinnedMemory() = default;
+Pin::Pin(void*, uint64_t) { none(); }
+Pin::~Pin() = default;
 CudaStream::CudaStream(const CudaDeviceInfo&) { none(); }
 CudaStream::~CudaStream() = default;
 void CudaStream::to_device(void*, const void*, uint64_t) { none(); }

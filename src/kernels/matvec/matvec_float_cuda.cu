@@ -63,8 +63,8 @@ class FloatReader {
       constexpr uint32_t kPieces = Shape::kSteps * Shape::kStepBytes / 16;  // of a segment
       for (uint32_t i = threadIdx.x % kWarp; i < Shape::kSegments * kPieces; i += kWarp) {
         const uint32_t s = first_ + i / kPieces, byte = i % kPieces * 16;
-        const uint32_t begin = segment_begin(s, cut_.segments, cut_.chunks) * kChunk;
-        const uint32_t end = min(segment_begin(s + 1, cut_.segments, cut_.chunks) * kChunk, cut_.k);
+        const uint32_t begin = segment_start(s, cut_.segments, cut_.chunks) * kChunk;
+        const uint32_t end = min(segment_start(s + 1, cut_.segments, cut_.chunks) * kChunk, cut_.k);
         if (begin + done_ + byte / Shape::kStepBytes >= end) continue;
         copy_async16(ring_ + (stage * Shape::kSegments + i / kPieces) * Shape::kSegmentBytes + byte,
                      tile + size_t{begin + done_} * Shape::kStepBytes + byte);
@@ -138,8 +138,8 @@ __global__ void __launch_bounds__(kProductThreads, 1)
   const Team team(cut.segments / Shape::kSegments);
   const uint32_t lane = threadIdx.x % kWarp, of_warp = lane / (kTileRows / kRows), row = lane % (kTileRows / kRows) * kRows;
   const uint32_t first = team.warp * Shape::kSegments, segment = first + of_warp;
-  const uint32_t begin = segment_begin(segment, cut.segments, cut.chunks) * kChunk;
-  const uint32_t end = min(segment_begin(segment + 1, cut.segments, cut.chunks) * kChunk, cut.k);
+  const uint32_t begin = segment_start(segment, cut.segments, cut.chunks) * kChunk;
+  const uint32_t end = min(segment_start(segment + 1, cut.segments, cut.chunks) * kChunk, cut.k);
   const uint32_t length = end > begin ? end - begin : 0, longest = __reduce_max_sync(kAll, length);
   Reader reader(p, cut, team, first, longest, shared + threadIdx.x / kWarp * Shape::kRingBytes);
   float* partial = reinterpret_cast<float*>(shared + kProductWarps * Shape::kRingBytes) +

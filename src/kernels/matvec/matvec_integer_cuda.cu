@@ -147,8 +147,8 @@ __device__ __forceinline__ Sums<kGroups> sum_segments(Reader<kFormat>& reader, c
   Sums<kGroups> sums, level[4];
   for (uint32_t i = 0; i < n; ++i) {
     sums.clear();
-    const uint32_t end = segment_begin(first + i + 1, cut.segments, cut.chunks);
-    for (uint32_t c = segment_begin(first + i, cut.segments, cut.chunks); c < end; ++c) {
+    const uint32_t end = segment_start(first + i + 1, cut.segments, cut.chunks);
+    for (uint32_t c = segment_start(first + i, cut.segments, cut.chunks); c < end; ++c) {
       const uint8_t* chunk = reader.next();
       add_chunk<kFormat, kGroups>(chunk, min(kChunkBlocks, cut.blocks - c * kChunkBlocks), x + size_t{c} * kChunkBlocks * kCudaRecord,
                                   group_bytes, live, sums);
@@ -180,14 +180,14 @@ __device__ __forceinline__ void leave_sums(const Sums<kGroups>& sums, uint32_t c
 }
 
 template <Format kFormat, uint32_t kGroups>
-__global__ void __launch_bounds__(kProductThreads, kGroups == 1 ? 2 : 1)
+__global__ void __launch_bounds__(kProductThreads, 1)
     integer_product(const CudaStep* step, const __grid_constant__ CudaProduct p, const __grid_constant__ Cut cut) {
   constexpr uint32_t kColumns = kGroups * 8;
   extern __shared__ __align__(128) uint8_t shared[];
   release_next();
   const Team team(cut.team_warps);
   const uint32_t per_warp = cut.segments / team.warps, first = team.warp * per_warp;
-  const uint32_t begin = segment_begin(first, cut.segments, cut.chunks), end = segment_begin(first + per_warp, cut.segments, cut.chunks);
+  const uint32_t begin = segment_start(first, cut.segments, cut.chunks), end = segment_start(first + per_warp, cut.segments, cut.chunks);
   using R = Ring<kFormat>;
   Reader<kFormat> reader(p, cut, team, begin, end, shared + threadIdx.x / kWarp * (R::kStages * R::kChunkBytes));
   float* partial = reinterpret_cast<float*>(shared + R::kBytes) + threadIdx.x / kWarp / team.warps * team.warps * 2 * cut.stride;

@@ -20,4 +20,28 @@ __device__ __forceinline__ QuantizedLane quantize_lane(float x) {
   return {__fdiv_rn(a, 127.0f), static_cast<int32_t>(fminf(127.0f, fmaxf(-127.0f, code)))};
 }
 
+// The same by eight lanes, four elements each. Every lane of the warp takes part.
+struct QuantizedQuad {
+  float d;
+  int32_t code[4];
+};
+
+__device__ __forceinline__ QuantizedQuad quantize_quad(float4 x) {
+  const float v[4] = {x.x, x.y, x.z, x.w};
+  uint32_t largest = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) largest = max(largest, __float_as_uint(v[j]) & 0x7fffffffu);
+#pragma unroll
+  for (int distance = 1; distance < 8; distance *= 2) largest = max(largest, __shfl_xor_sync(kAll, largest, distance));
+  const float a = __uint_as_float(largest);
+  if (largest >= 0x7f800000u) return {__uint_as_float(0x7fc00000u), {}};
+  if (a <= kQuantizeFloor) return {0.0f, {}};
+  QuantizedQuad q;
+  const float inverse = __fdiv_rn(127.0f, a);
+  q.d = __fdiv_rn(a, 127.0f);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) q.code[j] = static_cast<int32_t>(fminf(127.0f, fmaxf(-127.0f, rintf(__fmul_rn(v[j], inverse)))));
+  return q;
+}
+
 }  // namespace stet::cuda

@@ -8,7 +8,7 @@
 namespace stet::cuda {
 namespace {
 
-constexpr uint32_t kThreads = 512;
+constexpr uint32_t kThreads = 1024;
 constexpr uint32_t kLanes = 256;  // of the sum of squares
 
 // The factor of a row: 1 / sqrt(mean of squares + eps), in the order of kernels/rmsnorm. The row is in shared memory.
@@ -32,24 +32,32 @@ __device__ float norm_factor(const float* row, uint32_t k, float eps) {
   return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps)));
 }
 
-// One block of 32 of a row to its place among the records; a warp does it, lane i with element i.
-__device__ void write_block(const CudaPrepare& p, uint32_t row, uint32_t block, float x) {
-  const uint32_t lane = threadIdx.x % kWarp, column = row % kCudaGroup;
-  uint8_t* record = p.i8 + (size_t{row / kCudaGroup} * (p.width / 32) + block) * kCudaRecord;
-  const QuantizedLane q = quantize_lane(x);
-  const int32_t high = __reduce_add_sync(kAll, lane < 16 ? 0 : q.code), sum = __reduce_add_sync(kAll, q.code);
-  const uint32_t half = lane / 16, t = lane % 16 / 4, byte = lane % 4;
-  record[column * 32 + t * 8 + half * 4 + byte] = static_cast<uint8_t>(q.code);
-  if (lane != 0) return;
-  uint8_t* scales = record + 256 + column / 2 * 16 + column % 2 * 4;
-  *reinterpret_cast<float*>(scales) = q.d;
-  *reinterpret_cast<int32_t*>(scales + 8) = sum;
-  *reinterpret_cast<float*>(record + 320 + column * 4) = __fmul_rn(q.d, static_cast<float>(sum));
-  *reinterpret_cast<int32_t*>(record + 352 + column * 4) = high;
+// The blocks of a row to their places among the records: eight lanes a block, four elements a lane. The row is in shared memory.
+__device__ void write_blocks(const CudaPrepare& p, uint32_t row, const float* x) {
+  const uint32_t i = threadIdx.x % 8, blocks = p.width / 32, column = row % kCudaGroup;
+  uint8_t* group = p.i8 + size_t{row / kCudaGroup} * blocks * kCudaRecord;
+  // Every lane of a warp goes round as often as the first: the last blocks are done twice rather than not together.
+  for (uint32_t first = threadIdx.x / kWarp * 4; first < blocks; first += kThreads / 8) {
+    const uint32_t b = min(first + threadIdx.x % kWarp / 8, blocks - 1);
+    const QuantizedQuad q = quantize_quad(*reinterpret_cast<const float4*>(x + b * 32 + i * 4));
+    const int32_t quarter = q.code[0] + q.code[1] + q.code[2] + q.code[3];
+    int32_t half = quarter + __shfl_xor_sync(kAll, quarter, 1);
+    half += __shfl_xor_sync(kAll, half, 2);
+    const int32_t other = __shfl_xor_sync(kAll, half, 4), sum = half + other;
+    uint8_t* record = group + size_t{b} * kCudaRecord;
+    const uint32_t word = static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 |
+                          static_cast<uint32_t>(q.code[2] & 255) << 16 | static_cast<uint32_t>(q.code[3]) << 24;
+    *reinterpret_cast<uint32_t*>(record + column * 32 + i % 4 * 8 + i / 4 * 4) = word;
+    uint8_t* scales = record + 256 + column / 2 * 16 + column % 2 * 4;
+    if (i == 0) *reinterpret_cast<float*>(scales) = q.d;
+    if (i == 1) *reinterpret_cast<int32_t*>(scales + 8) = sum;
+    if (i == 2) *reinterpret_cast<float*>(record + 320 + column * 4) = __fmul_rn(q.d, static_cast<float>(sum));
+    if (i == 4) *reinterpret_cast<int32_t*>(record + 352 + column * 4) = half;  // of the lanes 4 .. 7: the codes 16 .. 31
+  }
 }
 
 __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step, const __grid_constant__ CudaPrepare p) {
-  extern __shared__ float x[];  // the row
+  extern __shared__ __align__(16) float x[];  // the row
   release_next();
   wait_for_previous();
   const uint32_t rows = p.head ? step->head_rows : step->rows, row = p.first_row + blockIdx.x;
@@ -70,8 +78,7 @@ __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step
     for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) x[i] = __fmul_rn(__fmul_rn(x[i], r), p.weight[i]);
     __syncthreads();
   }
-  if (p.i8 != nullptr)
-    for (uint32_t b = threadIdx.x / kWarp; b < p.width / 32; b += kThreads / kWarp) write_block(p, row, b, x[b * 32 + threadIdx.x % kWarp]);
+  if (p.i8 != nullptr) write_blocks(p, row, x);
   if (p.f32 != nullptr) {
     const uint32_t group = row / kCudaGroup, columns = cuda_float_columns(p.rows);
     float* to = reinterpret_cast<float*>(p.f32) + size_t{group} * kCudaGroup * p.width + row % kCudaGroup;

@@ -50,7 +50,7 @@ TEST_P(CudaDecoder, HasTheBitsOfTheProcessor) {
   for (const uint32_t rows : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 17u, 100u, 128u})
     for (const ReplayMode mode : {ReplayMode::replayed, ReplayMode::recorded, ReplayMode::eager}) {
       if (mode != ReplayMode::replayed && rows != 5 && rows != 128) continue;
-      const Result got = run_all(m, {320, kv, mode, rows, devices_.devices[0]}, kTokens);
+      const Result got = run_all(m, {320, kv, mode, rows, &devices_.devices[0]}, kTokens);
       EXPECT_EQ(difference(got, want, m.desc.vocab), "") << "rows " << rows << " mode " << static_cast<int>(mode);
     }
 }
@@ -74,7 +74,7 @@ TEST_P(CudaDecoder, IsQualified) {
   const test::TestModel m(name, dequantize);
   WorkerPool pool(test::pool_options(2));
   Decoder decoder(m.desc, *m.pack, kernels(available_isas().back()), pool,
-                  {320, kv, ReplayMode::replayed, kWideRows, devices_.devices[0]});
+                  {320, kv, ReplayMode::replayed, kWideRows, &devices_.devices[0]});
   EXPECT_EQ(decoder.life(), LifeState::armed);
   EXPECT_EQ(decoder.qualification().how, Qualification::How::now);
   EXPECT_GT(decoder.device_bytes(), m.pack->bytes());
