@@ -69,6 +69,8 @@ std::string run_json(const Generation& g, const EngineInfo& info, const Request&
   j["context"] = info.context;
   j["isa"] = info.isa;
   j["threads"] = info.threads;
+  j["device"] = info.device;
+  j["device_name"] = info.device_name;
   j["pack"] = info.pack_key;
   j["weights"] = info.weights_place;
   return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -152,7 +152,12 @@ std::string engine_identity(const Engine& engine, bool hash_files) {
   json["pin"] = parts.options.pin;
   json["lists_key"] = or_unproven(parts.decoder->lists_key());
   json["qualified"] = info.qualified;
-  json["device"] = "cpu";
+  json["device"] = info.device;
+  if (info.device == "cpu") return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  json["device_name"] = info.device_name;
+  // Which card it was can be compared, and says nothing else.
+  json["device_uuid_sha256"] = sha256_hex(info.device_uuid.data(), info.device_uuid.size());
+  json["device_driver_cuda"] = info.device_driver;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

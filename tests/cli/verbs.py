@@ -16,7 +16,7 @@ KEYS = {
     "cached_tokens": int, "output_tokens": int, "prefill_tokens_per_second": float, "decode_tokens_per_second": float,
     "first_token_seconds": float, "total_seconds": float, "draft": str, "draft_depth": int, "history_accelerated": bool,
     "tokens_per_cycle": float, "acceptance": list, "temperature": float, "seed": (int, type(None)), "profile": str,
-    "activations": str, "kv": str, "context": int, "isa": str, "threads": int, "pack": str, "weights": str,
+    "activations": str, "kv": str, "context": int, "isa": str, "threads": int, "device": str, "device_name": str, "pack": str, "weights": str,
 }  # fmt: skip
 
 

@@ -96,6 +96,7 @@ RequestRecord ask_engine(Engine& engine, const PlannedRequest& request, const st
 std::string options_json(const Options& o) {
   return dump_line({{"model", o.model},
                     {"isa", o.isa},
+                    {"device", o.device},
                     {"threads", o.threads},
                     {"pin", o.pin},
                     {"context", o.context},
@@ -116,6 +117,7 @@ Options parse_options(std::string_view text) {
   Options o;
   o.model = object.text("model");
   o.isa = object.text("isa");
+  o.device = object.text("device");
   o.threads = object.u32("threads");
   o.pin = object.flag("pin");
   o.context = object.u32("context");

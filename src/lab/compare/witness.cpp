@@ -26,7 +26,7 @@ std::optional<uint32_t> whole(const std::string& text) {
 // Options whose effect a process counts or says without being asked for more.
 std::optional<std::string> usual_counter(const OptionDifference& d) {
   static const std::map<std::string, std::string> kIdentity = {
-      {"--isa", "isa"}, {"--threads", "threads"}, {"--kv", "kv"}, {"--replay", "replay"}, {"--pin", "pin"}};
+      {"--isa", "isa"}, {"--device", "device"}, {"--threads", "threads"}, {"--kv", "kv"}, {"--replay", "replay"}, {"--pin", "pin"}};
   if (d.option == "--draft" && (d.a.empty() || d.a == "none")) return "proposed";
   if (d.option == "--draft-depth" && d.a.empty()) return "proposed";
   if (d.option == "--draft-depth" && whole(d.a)) return "deeper:" + d.a;
