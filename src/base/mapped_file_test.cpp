@@ -41,7 +41,7 @@ class MappedFileTest : public testing::Test {
 };
 
 template <typename F>
-void expect_error(F&& f, Code code, const std::string& text) {
+void expect_refusal(F&& f, Code code, const std::string& text) {
   try {
     f();
     ADD_FAILURE() << "no error; expected: " << text;
@@ -66,17 +66,17 @@ TEST_F(MappedFileTest, ReadsAnyRange) {
 }
 
 TEST_F(MappedFileTest, SaysWhyAFileCannotBeMapped) {
-  expect_error([&] { MappedFile(folder_ / "absent"); }, Code::kInput, "absent: no such file");
-  expect_error([&] { MappedFile(folder_.string()); }, Code::kInput, "is a directory");
-  expect_error([&] { MappedFile(file("plain", 1) + "/below"); }, Code::kInput, "no such file");
+  expect_refusal([&] { MappedFile(folder_ / "absent"); }, Code::kInput, "absent: no such file");
+  expect_refusal([&] { MappedFile(folder_.string()); }, Code::kInput, "is a directory");
+  expect_refusal([&] { MappedFile(file("plain", 1) + "/below"); }, Code::kInput, "no such file");
   const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  expect_error([&] { MappedFile{pipe}; }, Code::kInput, "not a regular file");
+  expect_refusal([&] { MappedFile{pipe}; }, Code::kInput, "not a regular file");
   EXPECT_EQ(MappedFile(file("empty", 0)).size(), 0u);
   if (::geteuid() == 0) GTEST_SKIP() << "root may read every file: permission not tested";
   const std::string secret = file("secret", 1);
   fs::permissions(secret, fs::perms::none);
-  expect_error([&] { MappedFile{secret}; }, Code::kResource, "no permission");
+  expect_refusal([&] { MappedFile{secret}; }, Code::kResource, "no permission");
 }
 
 TEST_F(MappedFileTest, AShrunkenFileIsOneError) {
@@ -84,9 +84,9 @@ TEST_F(MappedFileTest, AShrunkenFileIsOneError) {
   MappedFile f(path);
   fs::resize_file(path, 100);
   std::vector<std::byte> out(20000);
-  expect_error([&] { f.read(15000, out); }, Code::kInput, "had 40000 bytes when it was opened and has 100 now");
+  expect_refusal([&] { f.read(15000, out); }, Code::kInput, "had 40000 bytes when it was opened and has 100 now");
   // Within the last page that is left nothing faults: the bytes read as zeros.
-  expect_error([&] { f.read(200, std::span(out).first(10)); }, Code::kInput, "has 100 now");
+  expect_refusal([&] { f.read(200, std::span(out).first(10)); }, Code::kInput, "has 100 now");
 }
 
 TEST_F(MappedFileTest, AnOverwrittenFileIsNoticed) {
@@ -94,7 +94,7 @@ TEST_F(MappedFileTest, AnOverwrittenFileIsNoticed) {
   MappedFile f(path);
   fs::last_write_time(path, fs::file_time_type::clock::now() + std::chrono::seconds(5));
   std::vector<std::byte> out(10);
-  expect_error([&] { f.read(0, out); }, Code::kInput, "was written to");
+  expect_refusal([&] { f.read(0, out); }, Code::kInput, "was written to");
 }
 
 TEST_F(MappedFileTest, TheGuardWorksAgainAndAgainAndInEveryThread) {

@@ -17,7 +17,7 @@ namespace {
 bool interrupted() { return interrupts() > 0; }
 
 // With milliseconds, so that two runs have two plans.
-std::string utc_now() {
+std::string utc_milliseconds() {
   std::timespec now = {};
   std::timespec_get(&now, TIME_UTC);
   std::tm parts = {};
@@ -96,7 +96,7 @@ int bench_main(std::span<const std::string> arguments) {
   if (!parser.parse(arguments)) return kExitOk;
   flags.check();
   BenchTarget target = flags.target(interrupted);
-  BenchJob job = flags.job(target, utc_now(), interrupted);
+  BenchJob job = flags.job(target, utc_milliseconds(), interrupted);
   return measure(flags, job);
 }
 

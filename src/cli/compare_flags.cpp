@@ -10,7 +10,7 @@
 namespace stet {
 namespace {
 
-constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000, kMostTokens = 1u << 20, kMostSeconds = 86400;
+constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000, kMostAnswerTokens = 1u << 20, kMostWaitSeconds = 86400;
 constexpr uint64_t kRequestSeed = 1;
 
 std::vector<std::string> parts_of(const std::string& list, char separator) {
@@ -25,7 +25,7 @@ std::vector<std::string> parts_of(const std::string& list, char separator) {
   return out;
 }
 
-std::string read_key(const std::string& file) {
+std::string read_api_key(const std::string& file) {
   if (file.empty()) return "";
   std::string key = read_text_file(file);
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
@@ -60,14 +60,14 @@ void CompareFlags::declare(Flags& flags) {
              "values for the {placeholders} of measure: arms, as 'context=100 prompt=128; context=2048 prompt=512'");
   flags.texts("--figure", "NAME[:lower]", &figures,
               "what is judged (rate_100; of programs every number whose name says its unit); repeatable");
-  flags.count("-n,--max-tokens", &max_tokens, 1, kMostTokens, "no answer is longer (the suite's)");
+  flags.count("-n,--max-tokens", &max_tokens, 1, kMostAnswerTokens, "no answer is longer (the suite's)");
   flags.toggle("--ignore-eos", &ignore_eos, "every answer is as long as it may be");
   declare_plan(flags);
   flags.section("Arms");
   flags.text("--api-key-file", "FILE", &key_file, "the key for servers that are not ours");
   flags.text("--model-id", "NAME", &model_id, "which of such a server's models (the only one)");
-  flags.count("--ready", &ready, 1, kMostSeconds, "seconds that a server may take to load (600)");
-  flags.count("--timeout", &timeout, 1, kMostSeconds, "seconds that a program may run (3600)");
+  flags.count("--ready", &ready, 1, kMostWaitSeconds, "seconds that a server may take to load (600)");
+  flags.count("--timeout", &timeout, 1, kMostWaitSeconds, "seconds that a program may run (3600)");
   flags.section("Output");
   flags.text("-o,--out", "PACKET", &out, "the folder to write; it must not exist");
   flags.text("--ledger", "FILE", &ledger, "the ledger; default $XDG_DATA_HOME/stet/ledger.sqlite");
@@ -216,7 +216,7 @@ CompareRun CompareFlags::run(const std::string& created) const {
   run.b = parse_arm(b);
   run.packet = out;
   run.options.program = this_program();
-  run.options.api_key = read_key(key_file);
+  run.options.api_key = read_api_key(key_file);
   run.options.model = model_id;
   run.options.ready_seconds = ready;
   run.options.measure_seconds = timeout;

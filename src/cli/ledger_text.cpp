@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string file_only(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string last_of_path(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string outcome_of(const AttemptRow& row) {
   if (row.live) return row.treated.empty() ? "running" : "running, treated";
@@ -100,7 +100,7 @@ Json attempt_json(const AttemptRow& row, bool whole_path) {
           {"authority", authority_name(row.plan.authority)},
           {"plan_sha256", row.plan.plan_sha256},
           {"subject_sha256", row.plan.subject_sha256},
-          {"packet", whole_path ? row.plan.packet : file_only(row.plan.packet)},
+          {"packet", whole_path ? row.plan.packet : last_of_path(row.plan.packet)},
           {"packet_sha256", row.packet_sha256},
           {"begun", row.begun},
           {"treated", row.treated},

@@ -14,6 +14,8 @@
 namespace stet {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr uint32_t kDefaultWindow = 512;
 
 struct PerplexityFlags {
@@ -119,7 +121,6 @@ std::string report_text(const Score& s, const Windows& w, const EngineInfo& info
 }
 
 std::string report_json(const Score& s, const Windows& w, const EngineInfo& info, bool kl) {
-  using Json = nlohmann::ordered_json;
   const auto null_or = [&](double value) { return kl ? Json(value) : Json(nullptr); };
   Json j;
   j["model"] = info.model_name;

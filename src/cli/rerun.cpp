@@ -15,7 +15,7 @@
 namespace stet {
 namespace {
 
-using Outcome = RerunRequest::Outcome;
+using RerunOutcome = RerunRequest::Outcome;
 
 struct RerunFlags {
   ModelFlags model;
@@ -34,13 +34,13 @@ struct RerunFlags {
   }
 };
 
-const char* outcome_name(Outcome outcome) {
+const char* outcome_name(RerunOutcome outcome) {
   switch (outcome) {
-    case Outcome::confirmed:
+    case RerunOutcome::confirmed:
       return "confirmed";
-    case Outcome::differs:
+    case RerunOutcome::differs:
       return "differs";
-    case Outcome::not_confirmed:
+    case RerunOutcome::not_confirmed:
       return "not confirmed";
   }
   return "";
@@ -50,14 +50,14 @@ std::string request_line(const RerunRequest& r) {
   std::string line =
       fmt::format("{:<13} {} ({}): {} of {} tokens", outcome_name(r.outcome), r.id, r.step, r.confirmed, r.tokens);
   if (!r.why.empty()) line += "; " + r.why;
-  if (r.tokenised_here && r.outcome != Outcome::not_confirmed) line += "; its prompt was tokenised here";
+  if (r.tokenised_here && r.outcome != RerunOutcome::not_confirmed) line += "; its prompt was tokenised here";
   return line + "\n";
 }
 
 std::string summary_line(const RerunReport& report, const ModelMatch& match) {
   return fmt::format("{} of {} requests confirmed, {} tokens; {} differ, {} not confirmed; model file: {}\n",
-                     report.count(Outcome::confirmed), report.requests.size(), report.confirmed_tokens(),
-                     report.count(Outcome::differs), report.count(Outcome::not_confirmed), match.state);
+                     report.count(RerunOutcome::confirmed), report.requests.size(), report.confirmed_tokens(),
+                     report.count(RerunOutcome::differs), report.count(RerunOutcome::not_confirmed), match.state);
 }
 
 std::string json_of(const RerunReport& report, const ModelMatch& match) {
@@ -71,9 +71,9 @@ std::string json_of(const RerunReport& report, const ModelMatch& match) {
                         {"confirmed", r.confirmed},
                         {"tokenised_here", r.tokenised_here},
                         {"why", r.why}});
-  const nlohmann::ordered_json json = {{"confirmed", report.count(Outcome::confirmed)},
-                                       {"differ", report.count(Outcome::differs)},
-                                       {"not_confirmed", report.count(Outcome::not_confirmed)},
+  const nlohmann::ordered_json json = {{"confirmed", report.count(RerunOutcome::confirmed)},
+                                       {"differ", report.count(RerunOutcome::differs)},
+                                       {"not_confirmed", report.count(RerunOutcome::not_confirmed)},
                                        {"confirmed_tokens", report.confirmed_tokens()},
                                        {"model_file", match.state},
                                        {"requests", requests}};
@@ -91,15 +91,15 @@ ModelMatch checked_match(Engine& engine, const Packet& packet, const RerunFlags&
 
 int exit_for(const RerunReport& report) {
   for (const RerunRequest& r : report.requests)
-    if (r.outcome == Outcome::differs) {
+    if (r.outcome == RerunOutcome::differs) {
       report_error(fmt::format("request '{}': {}", r.id, r.why));
       return kExitDiverged;
     }
-  if (report.count(Outcome::confirmed) == 0) {
+  if (report.count(RerunOutcome::confirmed) == 0) {
     const std::string why = report.requests.empty() ? "it has no requests" : report.requests[0].why;
     fail(Code::kUnsupported, "nothing of this packet can be run again: {}", why);
   }
-  return report.count(Outcome::not_confirmed) > 0 ? kExitUnproven : kExitOk;
+  return report.count(RerunOutcome::not_confirmed) > 0 ? kExitUnproven : kExitOk;
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 namespace stet {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr size_t kShownDigest = 16;
 
 std::string shown_acceptance(const std::vector<double>& shares) {
@@ -41,7 +43,6 @@ std::string figures_line(const Generation& g, const EngineInfo& info, const Requ
 }
 
 std::string run_json(const Generation& g, const EngineInfo& info, const Request& request) {
-  using Json = nlohmann::ordered_json;
   Json j;
   j["model"] = info.model_name;
   j["synthetic"] = info.synthetic;

@@ -6,7 +6,7 @@
 namespace stet {
 namespace {
 
-constexpr uint32_t kMostTokens = 1u << 30;
+constexpr uint32_t kMostNewTokens = 1u << 30;
 
 // "42=-1.5"
 std::pair<int32_t, float> parse_bias(const std::string& text) {
@@ -27,7 +27,7 @@ int hex_digit(char c) {
 
 void SamplingFlags::declare(Flags& flags) {
   flags.section("Answer");
-  flags.count("-n,--max-tokens", &max_tokens, 1, kMostTokens, "end after so many tokens (what the context holds)");
+  flags.count("-n,--max-tokens", &max_tokens, 1, kMostNewTokens, "end after so many tokens (what the context holds)");
   flags.texts("--stop", "TEXT", &stops,
               "end before this text; repeatable; \\n, \\t, \\r, \\\\ and \\xHH are understood");
   flags.toggle("--ignore-eos", &ignore_eos, "do not end at the model's end token");

@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint32_t kMostSeconds = 7 * 24 * 3600, kMostQueued = 10'000, kMostBodyMib = 1024;
+constexpr uint32_t kMostServeSeconds = 7 * 24 * 3600, kMostQueued = 10'000, kMostBodyMib = 1024;
 constexpr unsigned kManySignals = 100;                 // they are taken by wait_for, which knows what each one means
 constexpr std::chrono::milliseconds kFlushTime{1000};  // for what is already written to reach its clients
 
@@ -54,9 +54,10 @@ struct ServeFlags {
                 "web pages from there may use it, e.g. http://localhost:3000 (repeatable)");
     flags.section("Limits");
     flags.count("--queue", &queue, 0, kMostQueued, "requests that may wait behind the active one (16)");
-    flags.count("--deadline", &deadline, 1, kMostSeconds, "seconds from its arrival after which a request ends (none)");
+    flags.count("--deadline", &deadline, 1, kMostServeSeconds,
+                "seconds from its arrival after which a request ends (none)");
     flags.count("--max-body", &max_body_mib, 1, kMostBodyMib, "MiB that the body of a request may have (64)");
-    flags.count("--grace", &grace, 0, kMostSeconds, "seconds that a stop leaves to the requests under way (30)");
+    flags.count("--grace", &grace, 0, kMostServeSeconds, "seconds that a stop leaves to the requests under way (30)");
     model.declare_draft(flags);
     model.declare_machine(flags);
     flags.section("Output");

@@ -14,7 +14,7 @@
 namespace stet {
 namespace {
 
-bool interrupted() { return interrupts() > 0; }
+bool was_interrupted() { return interrupts() > 0; }
 
 // Everything that was chosen, files by their names.
 std::string what_of(const Options& options) {
@@ -42,7 +42,7 @@ Options with_draft(const ModelFlags& base, const std::string& flag, const std::s
 }
 
 // 0.05 and not 0.05000000074505806.
-double as_written(float value) { return Json::parse(fmt::format("{}", value)).get<double>(); }
+double scale_as_written(float value) { return Json::parse(fmt::format("{}", value)).get<double>(); }
 
 CountTokens counter(const Options& options) {
   const auto source = open_model(options.model, options.cache_dir);
@@ -152,7 +152,7 @@ EvalManifest SpecEvalFlags::manifest(const std::string& created) const {
   m.label = label;
   m.created = created;
   m.contract = contract.empty() ? spec_eval_contract() : parse_spec_eval_contract(read_text_file(contract), contract);
-  m.scale = as_written(scale);
+  m.scale = scale_as_written(scale);
   m.policy = policy;
   m.policy_inputs = inputs;
   m.contract.check_policy_inputs(inputs);
@@ -164,7 +164,7 @@ EvalManifest SpecEvalFlags::manifest(const std::string& created) const {
   const std::array<Options, 3> options = arm_options();
   for (const EvalArm arm : kEvalArms) {
     const Options& o = options[static_cast<size_t>(arm)];
-    const std::string identity = process_arm(this_program(), o, interrupted)->identity_json();
+    const std::string identity = process_arm(this_program(), o, was_interrupted)->identity_json();
     check_context(m, identity);
     m.arms[static_cast<size_t>(arm)] = {what_of(o), frozen_identity(identity)};
   }
@@ -183,7 +183,7 @@ EvalRun SpecEvalFlags::run() const {
            run.manifest.arm(arm).what_json, what);
   }
   run.open = [options](EvalArm arm) {
-    return process_arm(this_program(), options[static_cast<size_t>(arm)], interrupted);
+    return process_arm(this_program(), options[static_cast<size_t>(arm)], was_interrupted);
   };
   run.changed = [this, text = run.manifest_json, frozen = run.manifest.policy_files]() -> std::string {
     if (read_text_file(argument) != text) return "the manifest was changed";
@@ -195,7 +195,7 @@ EvalRun SpecEvalFlags::run() const {
   run.count = counter(model.options);
   run.seed = seed;
   run.packet = out;
-  run.stop = interrupted;
+  run.stop = was_interrupted;
   return run;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   const size_t first = text.find_first_not_of(kSpace);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
@@ -20,16 +20,17 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 std::vector<int32_t> parse_token_list(std::string_view what, std::string_view text) {
-  std::string_view rest = trimmed(text);
-  if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']') rest = trimmed(rest.substr(1, rest.size() - 2));
+  std::string_view rest = without_spaces(text);
+  if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']')
+    rest = without_spaces(rest.substr(1, rest.size() - 2));
   if (rest.empty()) fail(Code::kUsage, "{}: no token ids given; write them as 1,2,3", what);
   std::vector<int32_t> ids;
   while (true) {
     const size_t end = std::min(rest.find_first_of(", \t\r\n"), rest.size());
     ids.push_back(static_cast<int32_t>(parse_whole(what, rest.substr(0, end), 0, INT32_MAX)));
     if (end == rest.size()) return ids;
-    rest = trimmed(rest.substr(end));
-    if (rest.starts_with(',')) rest = trimmed(rest.substr(1));
+    rest = without_spaces(rest.substr(end));
+    if (rest.starts_with(',')) rest = without_spaces(rest.substr(1));
   }
 }
 

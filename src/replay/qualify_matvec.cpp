@@ -12,7 +12,7 @@ namespace {
 
 // Rows of the pass repeat after so many: never two equal rows in a group of 8, nor in the same place of neighbouring groups.
 constexpr uint32_t kInputs = 17;
-constexpr uint32_t kSalt = 1;
+constexpr uint32_t kMatvecSalt = 1;
 
 struct MatvecSample {
   MatvecSample(Qualifier& qualifier, const Command& command)
@@ -37,7 +37,7 @@ struct MatvecSample {
 
   // The reference computes each input row once: what a row gives does not depend on its company, which is what is being checked.
   void prepare(uint32_t round) {
-    fill_sample({x.as<float>().data(), size_t{kInputs} * m.cols}, round, kSalt);
+    fill_sample({x.as<float>().data(), size_t{kInputs} * m.cols}, round, kMatvecSalt);
     const Activations input{kind, kInputs, m.cols, want_input.data()};
     for (uint32_t r = 0; r < kInputs; ++r) q.reference.quantize(row(r), r, input);
     for (size_t i = 0; i < tiles.size(); ++i) q.reference.matvec(m, tiles[i], input, want_of(i));

@@ -10,7 +10,7 @@
 namespace stet::detail {
 namespace {
 
-constexpr uint32_t kSalt = 2;
+constexpr uint32_t kRowSalt = 2;
 constexpr uint32_t kLogits = 8192 + 5;  // of a longer row of logits the beginning is enough: no kernel treats the rest otherwise
 
 // A command on buffers of its own.
@@ -29,7 +29,7 @@ struct RowSample {
     params.rows = 1;
   }
   void fill(uint32_t round) {
-    uint32_t salt = kSalt;
+    uint32_t salt = kRowSalt;
     for (const Buffer* b : {c.in, c.in2, c.in3})
       if (b != nullptr) fill_sample({b->data, b->width}, round, salt += 16);
     if (c.matrix.rows != 0) params.tokens[0] = static_cast<int32_t>(round == 0 ? c.matrix.rows - 1 : c.matrix.rows / 2);
@@ -51,8 +51,8 @@ void gated_tiles(Qualifier& q) {
   const uint32_t most = *std::max_element(q.scope.widths.begin(), q.scope.widths.end()) * kTileRows;
   std::vector<float> gate(most), up(most), got(most), want(most);
   for (uint32_t round = 0; round < kRounds; ++round) {
-    fill_sample(gate, round, kSalt);
-    fill_sample(up, round, kSalt + 1);
+    fill_sample(gate, round, kRowSalt);
+    fill_sample(up, round, kRowSalt + 1);
     for (const uint32_t width : q.scope.widths) {
       got = gate;
       q.kernels.swiglu(got.data(), up.data(), width * kTileRows, got.data());
@@ -89,7 +89,7 @@ void Qualifier::sampling() {
   std::vector<float> logits(n);
   std::vector<uint32_t> got(n), want(n);
   for (uint32_t round = 0; round < kRounds && n != 0; ++round) {
-    fill_sample(logits, round, kSalt);
+    fill_sample(logits, round, kRowSalt);
     const auto name = [&] { return fmt::format("{} logits, input {}", n, round); };
     const Argmax top = reference.sample.argmax(logits.data(), n);
     same_words("argmax", kernels.sample.argmax(logits.data(), n).id, top.id, name);

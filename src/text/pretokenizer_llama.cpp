@@ -13,7 +13,7 @@ uint32_t fold(uint32_t c) {
 }
 
 // 's 't 'm 'd 're 've 'll in any case.
-size_t match_contraction(const std::vector<PreChar>& text, size_t at, size_t end) {
+size_t match_llama_contraction(const std::vector<PreChar>& text, size_t at, size_t end) {
   if (text[at].value != '\'' || at + 1 >= end) return at;
   const uint32_t first = fold(text[at + 1].value);
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
@@ -35,7 +35,7 @@ size_t skip_letters(const std::vector<PreChar>& text, size_t at, size_t end) {
 // max_digits numbers; an optional space, a run of anything that is no white space, letter or number, and the line
 // breaks behind it; white space that ends in line breaks; white space.
 size_t match_llama(const std::vector<PreChar>& text, size_t at, size_t end, size_t max_digits) {
-  if (const size_t stop = match_contraction(text, at, end); stop > at) return stop;
+  if (const size_t stop = match_llama_contraction(text, at, end); stop > at) return stop;
   const bool prefix = !is_line_break(text[at]) && !has_class(text[at], kLetter | kNumber);
   const size_t word = at + (prefix ? 1 : 0);
   if (const size_t stop = skip_letters(text, word, end); stop > word) return stop;

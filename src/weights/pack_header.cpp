@@ -15,7 +15,7 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kFixedBytes = 8 + 4 + 4 + 4 * 8 + 4 + 4 + 64;
 constexpr uint64_t kTensorBytes = 6 * 4 + 3 * 8 + 64;  // without its name
 constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 30;
-constexpr uint64_t kMaxNameBytes = 1 << 16;
+constexpr uint64_t kMaxPackNameBytes = 1 << 16;
 
 uint64_t round_to_page(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -62,7 +62,7 @@ class Reader {
   }
   std::string text() {
     const uint32_t bytes = u32();
-    if (bytes > kMaxNameBytes) fail_damaged("a name is too long");
+    if (bytes > kMaxPackNameBytes) fail_damaged("a name is too long");
     return std::string(raw(bytes));
   }
   uint64_t left() const { return bytes_.size(); }

@@ -25,7 +25,7 @@ namespace http = boost::beast::http;
 constexpr int kPollMs = 100;
 constexpr size_t kReadBytes = 1 << 16;
 constexpr uint32_t kHeaderBytes = 1 << 16;
-constexpr int kOk = 200;
+constexpr int kSuccess = 200;
 
 // What ends a request: its text is the record's error.
 struct Broken {
@@ -193,7 +193,7 @@ class ReplyReader {
   bool hand_over(int64_t arrival_ns) {
     std::string& body = parser_.get().body();
     if (body.empty()) return true;
-    if (!sink_ || record_.status != kOk) {
+    if (!sink_ || record_.status != kSuccess) {
       record_.body += body;
       body.clear();
       return true;

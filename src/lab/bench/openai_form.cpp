@@ -8,7 +8,7 @@
 namespace stet {
 namespace {
 
-constexpr int kOk = 200;
+constexpr int kStatusOk = 200;
 constexpr size_t kShownError = 300;
 
 std::vector<int32_t> ids_of(const Json& json, RequestRecord& record) {
@@ -49,7 +49,7 @@ Json openai_body(const PlannedRequest& request, const std::string& model) {
 
 std::optional<Json> get_json(HttpClient& client, const std::string& path) {
   const HttpReplyRecord reply = client.get(path);
-  if (!reply.complete || reply.status != kOk) return std::nullopt;
+  if (!reply.complete || reply.status != kStatusOk) return std::nullopt;
   try {
     Json json = parse_json(reply.body, path);
     return json.is_object() ? std::optional(std::move(json)) : std::nullopt;

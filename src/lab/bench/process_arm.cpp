@@ -21,7 +21,7 @@
 namespace stet {
 namespace {
 
-constexpr int kPollMs = 100;
+constexpr int kChildPollMs = 100;
 constexpr std::string_view kEndLine = R"({"type":"end")";
 
 class Descriptor {
@@ -83,7 +83,7 @@ class LineReader {
     for (;;) {
       if (stop_ && stop_()) fail(Code::kCancelled, "interrupted");
       pollfd p = {fd_, POLLIN, 0};
-      if (::poll(&p, 1, kPollMs) <= 0) continue;
+      if (::poll(&p, 1, kChildPollMs) <= 0) continue;
       char bytes[1 << 16];
       const ssize_t n = ::read(fd_, bytes, sizeof bytes);
       if (n < 0 && errno == EINTR) continue;

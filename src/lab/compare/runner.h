@@ -19,7 +19,7 @@ struct CompareRun {
   ArmSpec a, b;
   std::optional<BenchQuestions> questions;  // of arms that serve
   std::string packet;                       // where it goes
-  ArmOptions options;
+  ServedArmOptions options;
   std::function<void(const std::string& line)> progress;  // what is being done
   // Told once, between the phases: what identical arms showed.
   std::function<void(const std::vector<JudgedSeries>& floors)> floor;

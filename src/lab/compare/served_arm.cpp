@@ -36,7 +36,7 @@ std::vector<std::string> command_words(const ArmSpec& spec, unsigned port) {
 
 }  // namespace
 
-ServedArm::ServedArm(const ArmSpec& spec, const ArmOptions& options) {
+ServedArm::ServedArm(const ArmSpec& spec, const ServedArmOptions& options) {
   STET_CHECK(spec.kind != ArmKind::measure);
   std::string url = spec.words.at(0), kind = "auto", key = options.api_key;
   if (spec.kind == ArmKind::serve) {
@@ -60,7 +60,7 @@ ServedArm::~ServedArm() {
   if (process_) process_->end(kEndSeconds);
 }
 
-void ServedArm::wait_until_ready(const ArmOptions& options) {
+void ServedArm::wait_until_ready(const ServedArmOptions& options) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.ready_seconds);
   while (client_->get("/health").status != kOk && client_->get("/v1/models").status != kOk) {
     if (const auto code = process_->exit_code())

@@ -11,7 +11,7 @@
 
 namespace stet {
 
-struct ArmOptions {
+struct ServedArmOptions {
   std::string program;            // this binary, for serve arms
   std::string api_key;            // for arms that are not ours
   std::string model;              // what to ask such a server for; empty: the only one it has
@@ -24,7 +24,7 @@ class ServedArm {
  public:
   // Starts it and waits until it answers. Throws Error(kUsage) for flags that the runner sets itself, Error(kInput)
   // with the last words of a process that ended or did not become ready, Error(kCancelled).
-  ServedArm(const ArmSpec& spec, const ArmOptions& options);
+  ServedArm(const ArmSpec& spec, const ServedArmOptions& options);
   // Ends the process.
   ~ServedArm();
 
@@ -35,7 +35,7 @@ class ServedArm {
   std::optional<double> metric(const std::string& name);
 
  private:
-  void wait_until_ready(const ArmOptions& options);
+  void wait_until_ready(const ServedArmOptions& options);
 
   TemporaryFolder folder_;
   std::unique_ptr<ChildProcess> process_;

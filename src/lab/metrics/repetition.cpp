@@ -13,7 +13,7 @@ constexpr size_t kMaxPeriod = 128;
 constexpr size_t kMinRounds = 3;
 constexpr size_t kMinTokens = 64;
 constexpr size_t kRun = 8;
-constexpr size_t kWindow = 256;
+constexpr size_t kRepetitionWindow = 256;
 constexpr size_t kMinWindow = 128;
 
 std::optional<RepetitionLoop> longest_cycle(std::span<const int32_t> ids) {
@@ -42,7 +42,7 @@ std::string_view run_at(std::span<const int32_t> ids, size_t i) {
 
 std::optional<RepetitionLoop> first_poor_window(std::span<const int32_t> ids) {
   if (ids.size() < kMinWindow) return std::nullopt;
-  const size_t window = std::min(kWindow, ids.size()), runs = window - kRun + 1;
+  const size_t window = std::min(kRepetitionWindow, ids.size()), runs = window - kRun + 1;
   std::unordered_map<std::string_view, size_t> count;
   for (size_t i = 0; i + kRun <= ids.size(); ++i) {
     ++count[run_at(ids, i)];

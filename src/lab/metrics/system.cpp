@@ -11,14 +11,14 @@
 namespace stet {
 namespace {
 
-constexpr int64_t kNsPerSecond = 1'000'000'000;
+constexpr int64_t kNanoseconds = 1'000'000'000;
 constexpr int64_t kSuspendedNs = 100'000'000;
 constexpr int kClockTries = 5;
 
 int64_t clock_ns(clockid_t clock) {
   timespec t = {};
   ::clock_gettime(clock, &t);
-  return int64_t{t.tv_sec} * kNsPerSecond + t.tv_nsec;
+  return int64_t{t.tv_sec} * kNanoseconds + t.tv_nsec;
 }
 
 // Two clocks cannot be read at once; of several tries the one with the least time between counts.

@@ -55,7 +55,7 @@ Answer run_program(std::vector<std::string> words, const std::string& input) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-bool exists(const std::string& path) {
+bool file_exists(const std::string& path) {
   struct stat status = {};
   return ::stat(path.c_str(), &status) == 0;
 }
@@ -64,7 +64,7 @@ SignatureCheck check_one(const std::string& folder, std::string_view name, const
   SignatureCheck check;
   check.file = name;
   const std::string file = folder + "/" + check.file, signature = file + ".sig";
-  if (!exists(signature)) return check;
+  if (!file_exists(signature)) return check;
   if (signers.empty()) {
     check.state = SignatureCheck::State::not_checked;
     return check;
@@ -92,7 +92,7 @@ SignatureCheck check_one(const std::string& folder, std::string_view name, const
 }  // namespace
 
 std::vector<SignatureCheck> check_signatures(const std::string& packet_path, const std::string& signers) {
-  if (!signers.empty() && !exists(signers)) fail(Code::kInput, "{}: no such file of allowed signers", signers);
+  if (!signers.empty() && !file_exists(signers)) fail(Code::kInput, "{}: no such file of allowed signers", signers);
   return {check_one(packet_path, kManifestFile, signers), check_one(packet_path, kPlanFile, signers)};
 }
 

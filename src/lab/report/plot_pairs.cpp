@@ -12,8 +12,8 @@
 namespace stet {
 namespace {
 
-constexpr double kTop = 56, kPairsBottom = 400, kA = 110, kB = 470, kPairsWidth = 760;
-constexpr double kRatioWidth = 760, kRatioLeft = 216, kRatioRight = 724, kRow = 22;
+constexpr double kPairsTop = 56, kPairsBottom = 400, kA = 110, kB = 470, kPairsWidth = 760;
+constexpr double kRatioWidth = 760, kRatioLeft = 216, kRatioRight = 724, kRatioRow = 22;
 constexpr size_t kMostNames = 24;
 constexpr double kNameHeight = 15;
 
@@ -31,7 +31,7 @@ void draw_names(Svg& svg, const Axis& y, std::vector<PairLine> lines) {
   std::stable_sort(lines.begin(), lines.end(), [&](const auto& p, const auto& q) { return y.at(p.b) < y.at(q.b); });
   std::vector<double> heights;
   for (const PairLine& line : lines) heights.push_back(y.at(line.b));
-  heights = spread(heights, kTop, kPairsBottom + 12);
+  heights = spread(heights, kPairsTop, kPairsBottom + 12);
   for (size_t i = 0; i < lines.size(); ++i) {
     svg.line({kB + 7, y.at(lines[i].b)}, {kB + 22, heights[i]}, "lead");
     svg.text({kB + 26, heights[i] + 4}, with_ellipsis(lines[i].name, 28), Svg::Anchor::start, "small");
@@ -119,7 +119,7 @@ std::string plot_pairs(std::string_view id, const PairPlot& plot) {
   }
   const auto [a_low, a_high] = std::minmax_element(a.begin(), a.end());
   const auto [b_low, b_high] = std::minmax_element(b.begin(), b.end());
-  const Axis y(std::min(*a_low, *b_low), std::max(*a_high, *b_high), kPairsBottom, kTop);
+  const Axis y(std::min(*a_low, *b_low), std::max(*a_high, *b_high), kPairsBottom, kPairsTop);
   Svg svg(id, kPairsWidth, kPairsBottom + 40, plot.title,
           fmt::format("{} lines from A to B, each a {}. Median of A {:.4g}, of B {:.4g} {}.", plot.lines.size(),
                       plot.line_is, median(a), median(b), plot.unit));
@@ -134,17 +134,17 @@ std::string plot_ratios(std::string_view id, const RatioPlot& plot) {
   if (plot.dots.empty()) return "";
   const Axis x = ratio_axis(plot);
   RatioPlace place;
-  place.bottom = place.top + kRow * static_cast<double>(plot.dots.size());
+  place.bottom = place.top + kRatioRow * static_cast<double>(plot.dots.size());
   Svg svg(id, kRatioWidth, place.bottom + 40, plot.title, ratio_caption(plot));
   draw_ratio_frame(svg, x, plot, place);
   HtmlTable table(plot.title, {{"prompt"}, {"class"}, {"ratio", true}});
-  double y = place.top + kRow / 2;
+  double y = place.top + kRatioRow / 2;
   for (const RatioDot& dot : plot.dots) {
     svg.text({kRatioLeft - 14, y + 4}, with_ellipsis(dot.name, 30), Svg::Anchor::end);
     svg.line({kRatioLeft, y}, {kRatioRight, y}, "row");
     svg.mark(SvgShape::circle, {x.at(dot.ratio), y}, 4.5, "arm1", fmt::format("{}: {:.4f}", dot.name, dot.ratio));
     table.row({dot.name, dot.step_class, fmt::format("{:.6f}", dot.ratio)});
-    y += kRow;
+    y += kRatioRow;
   }
   return figure_html(svg, ratio_caption(plot), table.html());
 }

@@ -12,7 +12,7 @@
 namespace stet {
 namespace {
 
-constexpr double kWidth = 760, kLeft = 216, kRight = 724, kTop = 44, kRow = 22, kGroup = 28;
+constexpr double kRatesWidth = 760, kRatesLeft = 216, kRatesRight = 724, kRatesTop = 44, kRatesRow = 22, kGroup = 28;
 constexpr size_t kMostRows = 48, kLabel = 30;
 
 struct Row {
@@ -49,36 +49,36 @@ size_t row_count(const std::vector<Group>& groups) {
 }
 
 double height_of(const std::vector<Group>& groups) {
-  double height = kTop + 34 + kRow * static_cast<double>(row_count(groups));
+  double height = kRatesTop + 34 + kRatesRow * static_cast<double>(row_count(groups));
   for (const Group& group : groups) height += group.name.empty() ? 0 : kGroup;
   return height;
 }
 
 void draw_axis(Svg& svg, const Axis& axis, double bottom, const std::string& unit) {
   for (const double tick : axis.ticks()) {
-    svg.line({axis.at(tick), kTop - 6}, {axis.at(tick), bottom}, "grid");
+    svg.line({axis.at(tick), kRatesTop - 6}, {axis.at(tick), bottom}, "grid");
     svg.text({axis.at(tick), bottom + 18}, axis.label(tick), Svg::Anchor::middle, "soft");
   }
-  svg.text({kLeft - 14, bottom + 18}, unit, Svg::Anchor::end, "soft");
+  svg.text({kRatesLeft - 14, bottom + 18}, unit, Svg::Anchor::end, "soft");
 }
 
 void draw_rows(Svg& svg, const Axis& axis, const std::vector<Group>& groups, const RatePlot& plot) {
-  double y = kTop;
+  double y = kRatesTop;
   for (const Group& group : groups) {
     if (!group.name.empty()) {
-      svg.text({kLeft - 14, y + 17}, group.name, Svg::Anchor::end, "class");
+      svg.text({kRatesLeft - 14, y + 17}, group.name, Svg::Anchor::end, "class");
       y += kGroup;
     }
     for (const Row& row : group.rows) {
-      const double middle = y + kRow / 2;
-      svg.text({kLeft - 14, middle + 4}, with_ellipsis(row.label, kLabel), Svg::Anchor::end);
-      svg.line({kLeft, middle}, {kRight, middle}, "row");
+      const double middle = y + kRatesRow / 2;
+      svg.text({kRatesLeft - 14, middle + 4}, with_ellipsis(row.label, kLabel), Svg::Anchor::end);
+      svg.line({kRatesLeft, middle}, {kRatesRight, middle}, "row");
       for (const RateDot* dot : row.dots) {
         const std::string tip = fmt::format("{}, {}, start {}: {:.2f} {}", plot.arms[dot->arm], dot->step, dot->start,
                                             dot->value, plot.unit);
         svg.mark(arm_shape(dot->arm), {axis.at(dot->value), middle}, 4.5, arm_class(dot->arm), tip);
       }
-      y += kRow;
+      y += kRatesRow;
     }
   }
 }
@@ -127,10 +127,10 @@ std::string plot_rates(std::string_view id, const RatePlot& plot) {
   if (crowded) groups = grouped(plot.dots, true);
   const auto less = [](const RateDot& x, const RateDot& y) { return x.value < y.value; };
   const auto [low, high] = std::minmax_element(plot.dots.begin(), plot.dots.end(), less);
-  const Axis axis(low->value, high->value, kLeft + 8, kRight - 8);
+  const Axis axis(low->value, high->value, kRatesLeft + 8, kRatesRight - 8);
   const double height = height_of(groups);
-  Svg svg(id, kWidth, height, plot.title, description(plot, groups, low->value, high->value));
-  draw_legend(svg, {kLeft, 16}, plot.arms);
+  Svg svg(id, kRatesWidth, height, plot.title, description(plot, groups, low->value, high->value));
+  draw_legend(svg, {kRatesLeft, 16}, plot.arms);
   draw_axis(svg, axis, height - 34, plot.unit);
   draw_rows(svg, axis, groups, plot);
   const std::string caption = fmt::format("{}. A mark is a request; the scale does not begin at 0.{}", plot.title,

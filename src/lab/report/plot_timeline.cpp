@@ -11,7 +11,8 @@
 namespace stet {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 380, kLeft = 56, kRight = 728, kTop = 34, kBottom = 338;
+constexpr double kTimeWidth = 760, kTimeHeight = 380, kTimeLeft = 56, kTimeRight = 728, kTimeTop = 34,
+                 kTimeBottom = 338;
 constexpr size_t kMostLines = 200;
 
 size_t tokens_of(const ChunkEvent& chunk) {
@@ -25,21 +26,21 @@ struct Frame {
 };
 
 Frame frame_of(double seconds, double tokens) {
-  return {Axis(0, seconds, kLeft, kRight, 8), Axis(0, tokens, kBottom, kTop, 6)};
+  return {Axis(0, seconds, kTimeLeft, kTimeRight, 8), Axis(0, tokens, kTimeBottom, kTimeTop, 6)};
 }
 
 void draw_frame(Svg& svg, const Frame& frame) {
   for (const double tick : frame.y.ticks()) {
-    svg.line({kLeft, frame.y.at(tick)}, {kRight, frame.y.at(tick)}, "grid");
-    svg.text({kLeft - 8, frame.y.at(tick) + 4}, frame.y.label(tick), Svg::Anchor::end, "soft");
+    svg.line({kTimeLeft, frame.y.at(tick)}, {kTimeRight, frame.y.at(tick)}, "grid");
+    svg.text({kTimeLeft - 8, frame.y.at(tick) + 4}, frame.y.label(tick), Svg::Anchor::end, "soft");
   }
   for (const double tick : frame.x.ticks()) {
-    svg.line({frame.x.at(tick), kBottom}, {frame.x.at(tick), kBottom + 5}, "axis");
-    svg.text({frame.x.at(tick), kBottom + 20}, frame.x.label(tick), Svg::Anchor::middle, "soft");
+    svg.line({frame.x.at(tick), kTimeBottom}, {frame.x.at(tick), kTimeBottom + 5}, "axis");
+    svg.text({frame.x.at(tick), kTimeBottom + 20}, frame.x.label(tick), Svg::Anchor::middle, "soft");
   }
-  svg.line({kLeft, kBottom}, {kRight, kBottom}, "axis");
-  svg.text({kRight, kBottom + 36}, "seconds since the request was sent", Svg::Anchor::end, "soft");
-  svg.text({kLeft - 8, 16}, "tokens", Svg::Anchor::end, "soft");
+  svg.line({kTimeLeft, kTimeBottom}, {kTimeRight, kTimeBottom}, "axis");
+  svg.text({kTimeRight, kTimeBottom + 36}, "seconds since the request was sent", Svg::Anchor::end, "soft");
+  svg.text({kTimeLeft - 8, 16}, "tokens", Svg::Anchor::end, "soft");
 }
 
 // What a pixel cannot show is left out; the last point stays.
@@ -113,7 +114,7 @@ std::string plot_timeline(std::string_view id, const std::vector<std::string>& a
     tokens = std::max(tokens, line.points.back().y);
   }
   const Frame frame = frame_of(seconds, tokens);
-  Svg svg(id, kWidth, kHeight, "Tokens over time",
+  Svg svg(id, kTimeWidth, kTimeHeight, "Tokens over time",
           fmt::format("{} lines, one a request; the longest takes {:.2f} seconds, the most tokens are {:.0f}.",
                       some.size(), seconds, tokens));
   draw_frame(svg, frame);
@@ -122,7 +123,7 @@ std::string plot_timeline(std::string_view id, const std::vector<std::string>& a
     svg.polyline(points, "line " + arm_class(line.arm));
     svg.mark(arm_shape(line.arm), points.back(), 2.5, arm_class(line.arm), line.name + ", " + arms[line.arm]);
   }
-  draw_legend(svg, {kLeft + 16, 16}, arms);
+  draw_legend(svg, {kTimeLeft + 16, 16}, arms);
   const std::string left_out =
       some.size() < lines.size() ? fmt::format(" {} of {} requests are drawn.", some.size(), lines.size()) : "";
   return figure_html(svg, "Tokens over time, one line a request; tokens of one chunk share one time." + left_out,
@@ -134,7 +135,7 @@ std::string plot_request(std::string_view id, const RequestRecord& request) {
   if (points.empty()) return "";
   const Frame frame = frame_of(points.back().x, points.back().y);
   Svg svg(
-      id, kWidth, kHeight, "Request " + request.id,
+      id, kTimeWidth, kTimeHeight, "Request " + request.id,
       fmt::format("{} chunks with {:.0f} tokens in {:.2f} seconds.", points.size(), points.back().y, points.back().x));
   draw_frame(svg, frame);
   svg.polyline(drawn(points, frame), "line arm0");
@@ -148,7 +149,7 @@ std::string plot_request(std::string_view id, const RequestRecord& request) {
              2.5, chunk.accepted.value_or(0) > 0 ? "arm1" : "arm0",
              fmt::format("{} tokens at {:.3f} s{}", tokens_of(chunk), p.x, cycle));
   }
-  draw_legend(svg, {kLeft + 16, 16}, {"a chunk", "a chunk in which proposals stood"});
+  draw_legend(svg, {kTimeLeft + 16, 16}, {"a chunk", "a chunk in which proposals stood"});
   return figure_html(svg, fmt::format("Request {}, chunk by chunk.", request.id), request_table(request));
 }
 

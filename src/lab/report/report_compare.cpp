@@ -159,7 +159,7 @@ RatioPlot ratios_of(const Json& series) {
   return plot;
 }
 
-std::vector<AcceptanceArm> acceptance_of(const ReportInput& input) {
+std::vector<AcceptanceArm> compared_acceptance(const ReportInput& input) {
   std::vector<AcceptanceArm> list;
   for (const char* name : {"A", "B"}) {
     const size_t number = *name == 'B' ? 1 : 0;
@@ -174,7 +174,7 @@ std::vector<AcceptanceArm> acceptance_of(const ReportInput& input) {
 }
 
 // Where the tokens are proved; else series is empty.
-bool has_speed(const ReportInput& input, const RequestRecord& r) {
+bool has_compared_speed(const ReportInput& input, const RequestRecord& r) {
   return !series_of_results(input).empty() && !r.cancelled_by_client;
 }
 
@@ -224,8 +224,8 @@ std::string compare_pictures(const ReportInput& input) {
     ++i;
   }
   if (body.empty()) body = html_element("p", "No pairs: the run is void, or its tokens are not proved.", "missing");
-  if (!input.packet.requests.empty()) body += timeline_part(input, {"A", "B"}, has_speed);
-  const std::string acceptance = plot_acceptance("acceptance", acceptance_of(input));
+  if (!input.packet.requests.empty()) body += timeline_part(input, {"A", "B"}, has_compared_speed);
+  const std::string acceptance = plot_acceptance("acceptance", compared_acceptance(input));
   return body + (acceptance.empty() ? missing_part("Acceptance by position") : acceptance);
 }
 

@@ -13,7 +13,7 @@
 namespace stet {
 namespace {
 
-using Outcome = RerunRequest::Outcome;
+using RerunOutcome = RerunRequest::Outcome;
 
 constexpr const char* kUnproven = "unproven";
 
@@ -48,7 +48,7 @@ class Rerunner {
   }
 
  private:
-  using Verdict = std::tuple<Outcome, uint32_t, std::string>;
+  using Verdict = std::tuple<RerunOutcome, uint32_t, std::string>;
 
   // Why nothing can be said about a request; empty: something can.
   std::string obstacle(const RequestRecord& r, const RecordedSampling& sampling,
@@ -108,17 +108,17 @@ class Rerunner {
     timeline.insert(timeline.end(), ids.begin(), ids.end());
     for (size_t i = 0; i < timeline.size(); ++i)
       if (timeline[i] < 0 || static_cast<uint32_t>(timeline[i]) >= vocab)
-        return {Outcome::differs, 0,
+        return {RerunOutcome::differs, 0,
                 fmt::format("id {} at position {} is outside this model's vocabulary of {}", timeline[i], i, vocab)};
     if (timeline.size() - 1 > engine_.info().context)
-      return {Outcome::not_confirmed, 0,
+      return {RerunOutcome::not_confirmed, 0,
               fmt::format("it has {} tokens, and the context here has {} (--ctx)", timeline.size() - 1,
                           engine_.info().context)};
     try {
       return sample_all(timeline, prompt.size(), params);
     } catch (const Error& e) {
       if (e.code() != Code::kUsage) throw;
-      return {Outcome::not_confirmed, 0, e.what()};  // parameters that no sampler here takes
+      return {RerunOutcome::not_confirmed, 0, e.what()};  // parameters that no sampler here takes
     }
   }
 
@@ -141,7 +141,7 @@ class Rerunner {
         why =
             fmt::format("the logits for token {} of the answer (position {}) are not finite here", index, position + 1);
     });
-    return {why.empty() ? Outcome::confirmed : Outcome::differs, confirmed, why};
+    return {why.empty() ? RerunOutcome::confirmed : RerunOutcome::differs, confirmed, why};
   }
 
   Engine& engine_;

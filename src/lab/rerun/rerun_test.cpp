@@ -14,7 +14,7 @@ namespace stet {
 namespace {
 
 using testing::HasSubstr;
-using Outcome = RerunRequest::Outcome;
+using RerunOutcome = RerunRequest::Outcome;
 
 Options engine_options(unsigned threads = 2, const std::string& isa = "auto") {
   Options o;
@@ -74,7 +74,7 @@ TEST(Rerun, ConfirmsEveryTokenOnAnyMachine) {
   for (const auto& [threads, isa] : {std::pair{1u, "auto"}, std::pair{2u, "auto"}, std::pair{3u, "scalar"}}) {
     Engine other(engine_options(threads, isa));
     const RerunReport report = rerun(other, p);
-    EXPECT_EQ(report.count(Outcome::confirmed), 2u)
+    EXPECT_EQ(report.count(RerunOutcome::confirmed), 2u)
         << threads << " " << isa << " " << report.requests[0].why << report.requests[1].why;
     EXPECT_EQ(report.confirmed_tokens(), 80u);
   }
@@ -87,7 +87,7 @@ TEST(Rerun, NamesThePositionOfAChangedToken) {
     const int32_t right = id;
     id = (id + 1) % 256;
     const RerunReport report = rerun(engine(), packet_of({r}));
-    ASSERT_EQ(report.requests[0].outcome, Outcome::differs);
+    ASSERT_EQ(report.requests[0].outcome, RerunOutcome::differs);
     EXPECT_EQ(report.requests[0].confirmed, 17u);
     EXPECT_EQ(report.requests[0].why,
               fmt::format("token 17 of the answer (position {}) is {} in the packet and {} here",
@@ -98,14 +98,14 @@ TEST(Rerun, NamesThePositionOfAChangedToken) {
 TEST(Rerun, AnotherSeedOrTemperatureGivesOtherTokens) {
   RequestRecord r = answered("a question", kSampled, 30, "r");
   r.sampling.replace(r.sampling.find("77"), 2, "78");
-  EXPECT_EQ(rerun(engine(), packet_of({r})).requests[0].outcome, Outcome::differs);
+  EXPECT_EQ(rerun(engine(), packet_of({r})).requests[0].outcome, RerunOutcome::differs);
 }
 
 TEST(Rerun, WithoutPromptIdsTheMessagesAreTokenised) {
   RequestRecord r = answered("plain text", R"({"temperature":0})", 10, "r");
   r.prompt_token_ids.reset();
   RerunReport report = rerun(engine(), packet_of({r}));
-  EXPECT_EQ(report.requests[0].outcome, Outcome::confirmed) << report.requests[0].why;
+  EXPECT_EQ(report.requests[0].outcome, RerunOutcome::confirmed) << report.requests[0].why;
   EXPECT_TRUE(report.requests[0].tokenised_here);
   r.usage.prompt_tokens = 3;
   EXPECT_THAT(rerun(engine(), packet_of({r})).requests[0].why, HasSubstr("tokenised here it has"));
@@ -119,7 +119,7 @@ TEST(Rerun, SaysWhatItCannotConfirm) {
     Packet p = packet_of({sound});
     change(p.requests[0], p.starts[0]);
     const RerunReport report = rerun(engine(), p);
-    EXPECT_EQ(report.requests[0].outcome, Outcome::not_confirmed);
+    EXPECT_EQ(report.requests[0].outcome, RerunOutcome::not_confirmed);
     return report.requests[0].why;
   };
   EXPECT_THAT(why([](auto& r, auto&) {

@@ -11,7 +11,7 @@
 namespace stet {
 namespace {
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0, kMsPerSecond = 1000.0;
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0, kMilliseconds = 1000.0;
 
 std::string sha256_of(const std::string& text) { return sha256_hex(text.data(), text.size()); }
 
@@ -30,7 +30,7 @@ std::vector<double> counts(const SubmittedArm& s, bool prompt) {
 const Json& column(const SubmittedArm& s, const char* name) { return s.start_figures().at("summary").at(name); }
 
 Json milliseconds(const Json& seconds) {
-  return seconds.is_number() ? Json(seconds.get<double>() * kMsPerSecond) : Json(nullptr);
+  return seconds.is_number() ? Json(seconds.get<double>() * kMilliseconds) : Json(nullptr);
 }
 
 // The format of most bytes names the file; all of them stand in the flags.

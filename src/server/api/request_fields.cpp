@@ -9,7 +9,7 @@ namespace stet {
 namespace {
 
 using V = const FieldValue&;
-using R = RawRequest;
+using Raw = RawRequest;
 
 constexpr uint64_t kMaxTopLogprobs = 20;
 constexpr std::string_view kNoTools = "this server does not run tools";
@@ -18,7 +18,7 @@ struct StreamOptions {
   bool include_usage = false;
 };
 
-void read_stream_options(V v, R& r) {
+void read_stream_options(V v, Raw& r) {
   static const std::vector<Field<StreamOptions>> table = {
       honoured<StreamOptions>("include_usage",
                               [](V value, StreamOptions& out) { out.include_usage = value.boolean(); }),
@@ -32,7 +32,7 @@ void read_stream_options(V v, R& r) {
 }
 
 // A text, ids, or a list of one of these.
-void read_prompt(V v, R& r) {
+void read_prompt(V v, Raw& r) {
   r.out.prompt_field = v.path();
   if (v.is_text()) {
     r.out.prompt = v.text();
@@ -64,74 +64,75 @@ RequestFields joined(RequestFields table) {
 
 RequestFields common_fields() {
   return {
-      honoured<R>("model", [](V v, R&) { v.text(); }),  // any name: there is one model
-      honoured<R>("stream", [](V v, R& r) { r.out.stream = v.boolean(); }),
-      honoured<R>("stream_options", read_stream_options),
-      honoured<R>("return_token_ids", [](V v, R& r) { r.out.return_token_ids = v.boolean(); }),
-      honoured<R>("cycle_events", [](V v, R& r) { r.out.cycle_events = v.boolean(); }),
-      honoured<R>("cache_prompt", [](V v, R& r) { r.out.request.reuse_prefix = v.boolean(); }),
-      unless<R>("n", "[1]", "send one request for each answer"),
-      unless<R>("best_of", "[1]"),
-      unless<R>("echo", "[false]", "join prompt and answer yourself"),
-      unless<R>("return_tokens_as_token_ids", "[false]", "return_token_ids gives the ids"),
-      hint<R>("user"),
-      hint<R>("metadata"),
-      hint<R>("service_tier"),
-      hint<R>("prompt_cache_key"),
-      hint<R>("prompt_cache_retention"),
-      hint<R>("prompt_cache_options"),
-      hint<R>("safety_identifier"),
-      hint<R>("priority"),
-      hint<R>("request_id"),
-      hint<R>("cache_salt"),
-      hint<R>("id_slot"),
+      honoured<Raw>("model", [](V v, Raw&) { v.text(); }),  // any name: there is one model
+      honoured<Raw>("stream", [](V v, Raw& r) { r.out.stream = v.boolean(); }),
+      honoured<Raw>("stream_options", read_stream_options),
+      honoured<Raw>("return_token_ids", [](V v, Raw& r) { r.out.return_token_ids = v.boolean(); }),
+      honoured<Raw>("cycle_events", [](V v, Raw& r) { r.out.cycle_events = v.boolean(); }),
+      honoured<Raw>("cache_prompt", [](V v, Raw& r) { r.out.request.reuse_prefix = v.boolean(); }),
+      unless<Raw>("n", "[1]", "send one request for each answer"),
+      unless<Raw>("best_of", "[1]"),
+      unless<Raw>("echo", "[false]", "join prompt and answer yourself"),
+      unless<Raw>("return_tokens_as_token_ids", "[false]", "return_token_ids gives the ids"),
+      hint<Raw>("user"),
+      hint<Raw>("metadata"),
+      hint<Raw>("service_tier"),
+      hint<Raw>("prompt_cache_key"),
+      hint<Raw>("prompt_cache_retention"),
+      hint<Raw>("prompt_cache_options"),
+      hint<Raw>("safety_identifier"),
+      hint<Raw>("priority"),
+      hint<Raw>("request_id"),
+      hint<Raw>("cache_salt"),
+      hint<Raw>("id_slot"),
   };
 }
 
 const RequestFields& chat_fields() {
   static const RequestFields table = joined({
-      honoured<R>("messages",
-                  [](V v, R& r) {
-                    r.out.prompt_field = v.path();
-                    r.out.prompt = read_messages(v, r.out.hints);
-                  }),
-      honoured<R>("max_completion_tokens", [](V v, R& r) { r.max_completion_tokens = v.whole(1, UINT64_MAX); }),
-      honoured<R>("logprobs", [](V v, R& r) { r.logprobs = v.boolean(); }),
-      honoured<R>("top_logprobs",
-                  [](V v, R& r) { r.top_logprobs = static_cast<uint32_t>(v.whole(0, kMaxTopLogprobs)); }),
-      unless<R>("tools", "[[]]", kNoTools),
-      unless<R>("tool_choice", R"(["none"])", kNoTools),
-      unless<R>("functions", "[[]]", kNoTools),
-      unless<R>("function_call", R"(["none"])", kNoTools),
-      unless<R>("response_format", R"([{"type": "text"}])", "ask for the format in the prompt"),
-      unless<R>("audio", "[]", "the model writes text"),
-      unless<R>("modalities", R"([["text"]])", "the model writes text"),
-      unless<R>("prediction", "[]"),
-      unless<R>("reasoning_effort", R"(["none"])"),
-      unless<R>("verbosity", R"(["medium"])", "ask for it in the prompt"),
-      unless<R>("web_search_options", "[]"),
-      unless<R>("moderation", "[]"),
-      unless<R>("store", "[false]", "nothing is kept"),
-      unless<R>("chat_template", "[]", "the model's own template is used"),
-      unless<R>("chat_template_kwargs", "[{}]"),
-      unless<R>("add_generation_prompt", "[true]"),
-      unless<R>("continue_final_message", "[false]", "use /v1/completions"),
-      unless<R>("add_special_tokens", "[false]", "the template writes them"),
-      unless<R>("documents", "[[]]", "put them into a message"),
-      hint<R>("parallel_tool_calls"),
-      hint<R>("include_reasoning"),
+      honoured<Raw>("messages",
+                    [](V v, Raw& r) {
+                      r.out.prompt_field = v.path();
+                      r.out.prompt = read_messages(v, r.out.hints);
+                    }),
+      honoured<Raw>("max_completion_tokens", [](V v, Raw& r) { r.max_completion_tokens = v.whole(1, UINT64_MAX); }),
+      honoured<Raw>("logprobs", [](V v, Raw& r) { r.logprobs = v.boolean(); }),
+      honoured<Raw>("top_logprobs",
+                    [](V v, Raw& r) { r.top_logprobs = static_cast<uint32_t>(v.whole(0, kMaxTopLogprobs)); }),
+      unless<Raw>("tools", "[[]]", kNoTools),
+      unless<Raw>("tool_choice", R"(["none"])", kNoTools),
+      unless<Raw>("functions", "[[]]", kNoTools),
+      unless<Raw>("function_call", R"(["none"])", kNoTools),
+      unless<Raw>("response_format", R"([{"type": "text"}])", "ask for the format in the prompt"),
+      unless<Raw>("audio", "[]", "the model writes text"),
+      unless<Raw>("modalities", R"([["text"]])", "the model writes text"),
+      unless<Raw>("prediction", "[]"),
+      unless<Raw>("reasoning_effort", R"(["none"])"),
+      unless<Raw>("verbosity", R"(["medium"])", "ask for it in the prompt"),
+      unless<Raw>("web_search_options", "[]"),
+      unless<Raw>("moderation", "[]"),
+      unless<Raw>("store", "[false]", "nothing is kept"),
+      unless<Raw>("chat_template", "[]", "the model's own template is used"),
+      unless<Raw>("chat_template_kwargs", "[{}]"),
+      unless<Raw>("add_generation_prompt", "[true]"),
+      unless<Raw>("continue_final_message", "[false]", "use /v1/completions"),
+      unless<Raw>("add_special_tokens", "[false]", "the template writes them"),
+      unless<Raw>("documents", "[[]]", "put them into a message"),
+      hint<Raw>("parallel_tool_calls"),
+      hint<Raw>("include_reasoning"),
   });
   return table;
 }
 
 const RequestFields& completion_fields() {
   static const RequestFields table = joined({
-      honoured<R>("prompt", read_prompt),
-      honoured<R>("logprobs", [](V v, R& r) { r.top_logprobs = static_cast<uint32_t>(v.whole(0, kMaxTopLogprobs)); }),
-      unless<R>("suffix", R"([""])"),
-      unless<R>("add_special_tokens", "[true]", "send token ids for another beginning"),
-      unless<R>("response_format", R"([{"type": "text"}])", "ask for the format in the prompt"),
-      unless<R>("prompt_embeds", "[]"),
+      honoured<Raw>("prompt", read_prompt),
+      honoured<Raw>("logprobs",
+                    [](V v, Raw& r) { r.top_logprobs = static_cast<uint32_t>(v.whole(0, kMaxTopLogprobs)); }),
+      unless<Raw>("suffix", R"([""])"),
+      unless<Raw>("add_special_tokens", "[true]", "send token ids for another beginning"),
+      unless<Raw>("response_format", R"([{"type": "text"}])", "ask for the format in the prompt"),
+      unless<Raw>("prompt_embeds", "[]"),
   });
   return table;
 }

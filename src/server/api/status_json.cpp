@@ -14,9 +14,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-std::string text_of(const OrderedJson& json) {
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
+std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
 std::string_view state_of(const LoopStatus& status) {
   if (status.load.failed) return "failed";
@@ -135,7 +133,7 @@ std::string status_json(const LoopStatus& status, const Engine* engine, const st
   out["uptime_seconds"] = uptime_seconds;
   out["totals"] = totals_of(status);
   out["last"] = last_of(status.last);
-  return text_of(out);
+  return dumped(out);
 }
 
 std::string health_json(const LoopStatus& status) {
@@ -143,18 +141,18 @@ std::string health_json(const LoopStatus& status) {
   OrderedJson out;
   out["status"] = state == "ready" ? "ok" : state;
   if (!status.load.ready) out.update(load_of(status.load));
-  return text_of(out);
+  return dumped(out);
 }
 
 std::string model_json(const Engine& engine, const std::string& model_id, int64_t created) {
-  return text_of(model_object(engine, model_id, created));
+  return dumped(model_object(engine, model_id, created));
 }
 
 std::string models_json(const Engine& engine, const std::string& model_id, int64_t created) {
   OrderedJson out;
   out["object"] = "list";
   out["data"] = OrderedJson::array({model_object(engine, model_id, created)});
-  return text_of(out);
+  return dumped(out);
 }
 
 std::string fingerprint(const EngineInfo& info) {

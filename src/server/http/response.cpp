@@ -15,7 +15,7 @@ using Headers = std::map<std::string, std::string>;
 
 bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
 
-std::string lower(std::string_view text) {
+std::string in_lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -23,7 +23,7 @@ std::string lower(std::string_view text) {
 }
 
 bool has(const Headers& headers, std::string_view name) {
-  return std::ranges::any_of(headers, [&](const auto& header) { return lower(header.first) == name; });
+  return std::ranges::any_of(headers, [&](const auto& header) { return in_lower_case(header.first) == name; });
 }
 
 void append(std::string& out, std::string_view name, std::string_view value) {

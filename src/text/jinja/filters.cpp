@@ -159,7 +159,7 @@ Value attribute(Runtime& runtime, const Value& value, const Arguments& arguments
   return value.dict() ? find_method(value, name) : get_attribute(runtime, value, name);
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kValueFilters[] = {
     {"trim", string_method<kStrip>},
     {"upper", string_method<kUpper>},
     {"lower", string_method<kLower>},
@@ -184,7 +184,7 @@ constexpr NamedFilter kFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> value_filters() { return kFilters; }
+std::span<const NamedFilter> value_filters() { return kValueFilters; }
 
 Value apply_filter(Runtime& runtime, std::string_view name, const Value& value, const Arguments& arguments) {
   for (const std::span<const NamedFilter> filters : {value_filters(), list_filters()}) {

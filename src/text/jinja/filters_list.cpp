@@ -189,7 +189,7 @@ Value select(Runtime& runtime, const Value& value, const Arguments& arguments) {
   return Value::list(std::move(out));
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kListFilters[] = {
     {"join", join_filter},
     {"list", to_list},
     {"items", items},
@@ -211,6 +211,6 @@ constexpr NamedFilter kFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> list_filters() { return kFilters; }
+std::span<const NamedFilter> list_filters() { return kListFilters; }
 
 }  // namespace stet::jinja

@@ -26,7 +26,7 @@ std::optional<std::vector<int32_t>> ids_member(const Json& object, std::string_v
   return ids;
 }
 
-class Reader : public AnswerReader {
+class LlamaReader : public AnswerReader {
  public:
   void event(int64_t arrival_ns, const SseEvent& sse, RequestRecord& record) override {
     if (!record.error.empty()) return;
@@ -130,7 +130,7 @@ class LlamaCppAdapter : public Adapter {
     return {"/completion", dump_line(body), ids};
   }
 
-  std::unique_ptr<AnswerReader> reader() const override { return std::make_unique<Reader>(); }
+  std::unique_ptr<AnswerReader> reader() const override { return std::make_unique<LlamaReader>(); }
 
  private:
   static Json ask(HttpClient& client, const std::string& path, const Json& body) {

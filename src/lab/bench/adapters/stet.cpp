@@ -5,7 +5,7 @@
 namespace stet {
 namespace {
 
-class Reader : public OpenAiReader {
+class StetReader : public OpenAiReader {
  protected:
   void extend(const Json& event, ChunkEvent& chunk, RequestRecord& record) override {
     const Json& more = object_member(event, "stet");
@@ -58,7 +58,7 @@ class StetAdapter : public Adapter {
     return {"/v1/chat/completions", dump_line(body), std::nullopt};
   }
 
-  std::unique_ptr<AnswerReader> reader() const override { return std::make_unique<Reader>(); }
+  std::unique_ptr<AnswerReader> reader() const override { return std::make_unique<StetReader>(); }
 };
 
 }  // namespace
