@@ -12,7 +12,7 @@ enum class Fusion : uint8_t {
   none,    // a stage a command: the eager form
   narrow,  // up to kNarrowRows rows: every worker prepares the activations it needs itself
   wide,    // more rows: preparations are stages of their own
-  device,  // few rows on a device: as wide, and whoever reads an attention joins its runs
+  device,  // several rows on a device: as wide, and whoever reads an attention joins its runs (one row is narrow there)
 };
 
 struct Stage {

@@ -18,6 +18,9 @@ KvLayout make_layout(const ModelDesc& desc, KvFormat format) {
   return layout;
 }
 
+// One row makes its activations where it needs them; more rows have them made once.
+Fusion device_fusion(uint32_t rows) { return rows == 1 ? Fusion::narrow : Fusion::device; }
+
 uint64_t chunks_for(uint64_t tokens) { return (tokens + kSlots - 1) / kSlots; }
 
 }  // namespace
@@ -79,7 +82,7 @@ void Decoder::record(const ModelWeights& weights) {
     body.list = builder.take();
     body.fused = lower(body.list, wide ? Fusion::wide : Fusion::narrow);
     body.eager = lower(body.list, Fusion::none);
-    if (options_.cuda) body.cuda = lower(body.list, wide ? Fusion::wide : Fusion::device);
+    if (options_.cuda) body.cuda = lower(body.list, wide ? Fusion::wide : device_fusion(rows));
     if (wide) break;
     Recorded& head = heads_[rows - 1];
     ListBuilder head_builder(buffers_, rows, RowSet::head);
@@ -87,7 +90,7 @@ void Decoder::record(const ModelWeights& weights) {
     head.list = head_builder.take();
     head.fused = lower(head.list, Fusion::narrow);
     head.eager = lower(head.list, Fusion::none);
-    if (options_.cuda) head.cuda = lower(head.list, Fusion::device);
+    if (options_.cuda) head.cuda = lower(head.list, device_fusion(rows));
   }
 }
 

@@ -13,7 +13,8 @@ struct CudaLaunch {
   uint32_t processors = 0;  // streaming multiprocessors of the device
 };
 
-// What a step is about, in device memory. Every kernel of a list reads it; nothing of it is in a launch's arguments.
+// What a step is about, in device memory. Every kernel of a list reads it; nothing of it is in a launch's arguments. Whoever writes it has
+// ended before the first kernel of a list begins (that one is no dependent launch): kernels may read it before they wait.
 struct CudaStep {
   uint32_t rows, position, head_first, head_rows;
   int32_t tokens[128];

@@ -19,6 +19,8 @@ struct CudaAttend {
   float* rotated = nullptr;        // of store
   float* parts = nullptr;          // of attend: [row - first_row][head][part_chunks][part_floats(head_dim)]
   uint32_t part_chunks = 0;        // chunks that the context has
+  float* joined = nullptr;         // attend_step of one row: [heads * head_dim]; null: only parts
+  uint32_t* counters = nullptr;    // [kv heads], zero between launches; of attend_step with `joined`
   uint32_t first_row = 0, rows = 0;  // of the pass: the rows of this launch, at most
 };
 
@@ -26,6 +28,8 @@ size_t cuda_part_bytes(uint32_t heads, uint32_t head_dim, uint32_t chunks);  // 
 
 // Rotates q to `rotated`; rotates k and stores k and v at their positions. Of all rows of the pass.
 void launch_store(const CudaLaunch& on, const CudaStep* step, const CudaAttend& attend);
+// Both for a narrow pass, q, k and v as projected.
+void launch_attend_step(const CudaLaunch& on, const CudaStep* step, const CudaAttend& attend);
 void launch_attend(const CudaLaunch& on, const CudaStep* step, const CudaAttend& attend);
 
 }  // namespace stet

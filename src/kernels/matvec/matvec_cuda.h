@@ -3,6 +3,7 @@
 
 #include "formats/format.h"
 #include "base/cuda/launch.h"
+#include "kernels/quantize/prepare_cuda.h"
 
 namespace stet {
 
@@ -24,7 +25,8 @@ struct CudaProduct {
   CudaMatrix matrix[kCudaMatrices];
   bool accumulate = false;  // out + product instead of product
   bool gated = false;       // matrix 0 is the gate, 1 the up projection: matrix[0].out = silu(gate) * up
-  const uint8_t* x = nullptr;  // kernels/cuda/activations.h
+  const uint8_t* x = nullptr;  // kernels/cuda/activations.h; null: of one row, made from `source` by the product itself
+  CudaRowSource source;
   uint32_t rows = 0;           // of x, at most: the launch is shaped for them
   bool head = false;           // works on head_rows of the step, not on rows
 };

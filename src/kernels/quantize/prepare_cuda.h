@@ -8,6 +8,14 @@
 
 namespace stet {
 
+// Where the activations of a product with one row come from, which makes them itself.
+struct CudaRowSource {
+  const float* in = nullptr;      // [row][k]
+  const float* weight = nullptr;  // normalise with it; null: as they are
+  float eps = 0.0f;
+  bool from_head = false;         // row head_first of the pass, not row 0
+};
+
 struct CudaPrepare {
   const float* in = nullptr;      // [row][width]; with `parts` unused
   uint32_t width = 0;             // K

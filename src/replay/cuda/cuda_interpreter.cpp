@@ -152,11 +152,13 @@ class GraphInterpreter final : public CudaInterpreter {
     scratch_.part_rows = sizes.part_row_bytes == 0
                              ? kWideRows
                              : std::clamp<uint64_t>(kPartBytes / sizes.part_row_bytes, kNarrowRows, kWideRows);
-    const uint64_t step = aligned(sizeof(CudaStep)), i8 = aligned(sizes.i8), f32 = aligned(sizes.f32);
+    const uint64_t step = aligned(sizeof(CudaStep)), i8 = aligned(sizes.i8), f32 = aligned(sizes.f32),
+                   counters = aligned(sizes.kv_heads * sizeof(uint32_t));
     scratch_memory_ =
-        CudaMemory(step + i8 + f32 + sizes.part_row_bytes * scratch_.part_rows + 256, "activations and attention");
+        CudaMemory(step + counters + i8 + f32 + sizes.part_row_bytes * scratch_.part_rows + 256, "activations and attention");
     scratch_.step = reinterpret_cast<const CudaStep*>(scratch_memory_.data());
-    scratch_.i8 = scratch_memory_.data() + step;
+    scratch_.counters = reinterpret_cast<uint32_t*>(scratch_memory_.data() + step);
+    scratch_.i8 = scratch_memory_.data() + step + counters;
     scratch_.f32 = scratch_.i8 + i8;
     scratch_.parts = reinterpret_cast<float*>(scratch_.f32 + f32);
     scratch_.chunks = (plan.context + kSlots - 1) / kSlots;

@@ -111,11 +111,33 @@ class StageCompiler {
     p.format = c.matrix.format;
     p.k = c.matrix.cols;
     p.tile_bytes = c.matrix.tile_bytes();
-    p.x = integer(c) ? scratch_.i8 : scratch_.f32;
+    if (stage_.prepared) {
+      p.x = integer(c) ? scratch_.i8 : scratch_.f32;
+    } else {
+      p.source = source();
+    }
     p.rows = list_.width;
     p.head = head_;
     p.accumulate = c.accumulate;
     return p;
+  }
+  CudaRowSource source() const {
+    CudaRowSource s;
+    switch (stage_.source) {
+      case Stage::Source::buffer:
+        s.in = twin(stage_.input);
+        break;
+      case Stage::Source::join:
+        s.in = twin(stage_.attend->out);
+        break;
+      case Stage::Source::norm:
+        s.in = twin(stage_.norm->in);
+        s.weight = twins_.of(stage_.norm->weight);
+        s.eps = stage_.norm->eps;
+        s.from_head = stage_.norm->from_head;
+        break;
+    }
+    return s;
   }
   CudaMatrix matrix_of(const Command& c, const Buffer* out) const {
     return {twins_.of(c.matrix.data), c.matrix.rows, twin(out), out->width};
@@ -171,21 +193,27 @@ class StageCompiler {
     a.rows = list_.width;
     return a;
   }
+  CudaAttend projected(const Command& store) const {
+    CudaAttend a = attend_of(*store.shape);
+    a.q = twin(store.in);
+    a.k = twin(store.in2);
+    a.v = twin(store.in3);
+    return a;
+  }
   void store(const Command& c) {
-    CudaAttend a = attend_of(*c.shape);
-    a.q = twin(c.in);
-    a.k = twin(c.in2);
-    a.v = twin(c.in3);
+    CudaAttend a = projected(c);
     a.rotated = twin(c.out);
     const CudaStep* step = scratch_.step;
     add([=](const CudaLaunch& on) { launch_store(on, step, a); });
   }
   void attend_runs() {
-    store(*stage_.commands[0]);
-    CudaAttend a = attend_of(*stage_.commands[0]->shape);
-    a.q = twin(stage_.commands[0]->out);
+    CudaAttend a = projected(*stage_.commands[0]);
+    if (list_.width == 1) {
+      a.joined = twin(stage_.attend->out);
+      a.counters = scratch_.counters;
+    }
     const CudaStep* step = scratch_.step;
-    add([=](const CudaLaunch& on) { launch_attend(on, step, a); });
+    add([=](const CudaLaunch& on) { launch_attend_step(on, step, a); });
   }
   // As many rows at a time as the parts have room for, joined to the attention buffer.
   void attend_rows(const Command& c) {
@@ -225,6 +253,7 @@ CudaScratchSizes cuda_scratch_sizes(const std::vector<const LoweredList*>& lists
         bytes = std::max<uint64_t>(
             bytes, integer(c) ? cuda_i8_bytes(rows, c.matrix.cols) : cuda_f32_bytes(rows, c.matrix.cols));
       }
+      if (c.op == Op::attend) s.kv_heads = std::max(s.kv_heads, c.shape->layout.heads);
       if (c.op == Op::attend)
         s.part_row_bytes = std::max<uint64_t>(
             s.part_row_bytes,

@@ -18,12 +18,14 @@ struct CudaScratch {
   const CudaStep* step = nullptr;
   uint8_t *i8 = nullptr, *f32 = nullptr;  // activations of one product
   float* parts = nullptr;                 // of an attention
+  uint32_t* counters = nullptr;           // of the KV heads of an attention, zero
   uint64_t part_rows = 0;                 // rows that they have room for
   uint32_t chunks = 0;                    // of the context
 };
 
 struct CudaScratchSizes {
   uint64_t i8 = 0, f32 = 0, part_row_bytes = 0;
+  uint32_t kv_heads = 0;
 };
 
 // What activations and parts the lists need at most; part_row_bytes: the parts of one row over the whole context.

@@ -1,0 +1,219 @@
+// The attention of a narrow pass in one kernel: rotation, the cache rows of the pass, one chunk of 128 positions of one KV head a block of
+// threads, and where the pass has one row the join of all chunks by whoever comes last.
+#include "kernels/attend/attend_cuda.h"
+#include "kernels/attend/join_tree_cuda.cuh"
+
+namespace stet::cuda {
+namespace {
+
+template <KvFormat kFormat>
+struct StepShape {
+  static constexpr uint32_t kSize = sizeof(typename KvElement<kFormat>::Type);
+  // Groups of keys begin in different banks.
+  __host__ __device__ static uint32_t group_stride(uint32_t dim) { return dim * kSlotGroup + (kFormat == KvFormat::q8 ? 64 : 32 / kSize); }
+  __host__ __device__ static uint32_t key_bytes(uint32_t dim) {
+    return kSlots / kSlotGroup * group_stride(dim) * kSize + (kFormat == KvFormat::q8 ? kSlots * (dim / 32) * 4 : 0);
+  }
+  __host__ __device__ static uint32_t value_bytes(uint32_t dim) {
+    return kSlots * ((dim + 15) / 16 * 16) * kSize + (kFormat == KvFormat::q8 ? kSlots * (dim / 32) * 4 : 0);
+  }
+  __host__ static size_t bytes(uint32_t dim, uint32_t chunks) {
+    const size_t rest = sizeof(float) * kQueries * (dim + 4 * kSlots + kSlots + 2) + (kFormat == KvFormat::q8 ? kQueries * (dim + dim / 8) : 0);
+    return std::max<size_t>(key_bytes(dim) + value_bytes(dim), join_bytes(chunks)) + rest;
+  }
+};
+
+template <KvFormat kFormat>
+__device__ AttendShared<kFormat> carve(uint8_t* shared, uint32_t dim, uint32_t front) {
+  using Shape = StepShape<kFormat>;
+  AttendShared<kFormat> s;
+  s.chunk = {shared, shared + Shape::key_bytes(dim), dim, Shape::group_stride(dim)};
+  s.q = reinterpret_cast<float*>(shared + front);
+  s.pairs = s.q + dim * kQueries;
+  s.p = s.pairs + 4 * kQueries * kSlots;
+  s.sums = s.p + kQueries * kSlots;
+  s.dq = s.sums + kQueries * 2;
+  s.q8 = reinterpret_cast<int8_t*>(s.dq + kQueries * (dim / 32));
+  return s;
+}
+
+__device__ void copy_run(uint8_t* to, const uint8_t* from, uint32_t bytes) {
+  for (uint32_t i = threadIdx.x * 16; i < bytes; i += kStepThreads * 16) copy_async16(to + i, from + i);
+}
+
+// The first n slots of a chunk; of keys whole groups of 16.
+template <KvFormat kFormat>
+__device__ void request_chunk(const KvPlace<kFormat>& to, const KvPlace<kFormat>& from, uint32_t n) {
+  constexpr uint32_t kSize = sizeof(typename KvElement<kFormat>::Type);
+  const uint32_t dim = to.dim, groups = (n + kSlotGroup - 1) / kSlotGroup, group_bytes = dim * kSlotGroup * kSize;
+  for (uint32_t i = threadIdx.x * 16; i < groups * group_bytes; i += kStepThreads * 16)
+    copy_async16(to.keys + i / group_bytes * to.group_stride * kSize + i % group_bytes, from.keys + i);
+  copy_run(to.values, from.values, n * to.value_stride() * kSize);
+  if constexpr (kFormat == KvFormat::q8) {
+    copy_run(reinterpret_cast<uint8_t*>(to.key_scales()), reinterpret_cast<const uint8_t*>(from.key_scales()), groups * kSlotGroup * (dim / 32) * 4);
+    copy_run(reinterpret_cast<uint8_t*>(to.value_scales()), reinterpret_cast<const uint8_t*>(from.value_scales()), (n * (dim / 32) * 4 + 15) / 16 * 16);
+  }
+  copy_commit();
+}
+
+struct RowsOfChunk {
+  uint32_t begin, end;  // rows of the pass that lie in a chunk
+  __device__ RowsOfChunk(uint32_t chunk, uint32_t position, uint32_t rows)
+      : begin(chunk * kSlots > position ? min(rows, chunk * kSlots - position) : 0), end(min(rows, (chunk + 1) * kSlots - min((chunk + 1) * kSlots, position))) {}
+};
+
+// Keys and values of the pass's own rows, to shared memory and, by one block of each head, to the cache.
+template <KvFormat kFormat>
+__device__ void put_rows(const CudaAttend& a, const KvPlace<kFormat>& chunk, const KvPlace<kFormat>& cache, bool keep, uint32_t head,
+                         uint32_t position, RowsOfChunk rows) {
+  const uint32_t dim = a.layout.head_dim, width = a.layout.heads * dim;
+  for (uint32_t i = threadIdx.x; i < (rows.end - rows.begin) * dim; i += kStepThreads) {
+    const uint32_t row = rows.begin + i / dim, d = i % dim, at = position + row, slot = at % kSlots;
+    const size_t first = size_t{row} * width + size_t{head} * dim;
+    const float k = rotate(a.k + first, a.rope + size_t{at} * 2 * a.rope_dim, a.rope_dim, d), v = __ldcg(a.v + first + d);
+    if constexpr (kFormat == KvFormat::q8) {
+      // dim is a multiple of 32: a warp never leaves a row.
+      const QuantizedLane key = quantize_lane(k), value = quantize_lane(v);
+      chunk.put_key_block(slot, d / 32, key);
+      chunk.put_value_block(slot, d / 32, value);
+      if (keep) cache.put_key_block(slot, d / 32, key);
+      if (keep) cache.put_value_block(slot, d / 32, value);
+    } else {
+      chunk.put_key(slot, d, k);
+      chunk.put_value(slot, d, v);
+      if (keep) cache.put_key(slot, d, k);
+      if (keep) cache.put_value(slot, d, v);
+    }
+  }
+}
+
+// Queries first .. first + queries - 1 of a row, rotated; those beyond repeat the last, and nobody reads what becomes of them.
+template <KvFormat kFormat>
+__device__ void load_queries(const CudaAttend& a, const AttendShared<kFormat>& s, uint32_t row, uint32_t first, uint32_t queries, uint32_t position) {
+  const uint32_t dim = a.layout.head_dim;
+  const float* rope = a.rope + size_t{position} * 2 * a.rope_dim;
+  for (uint32_t i = threadIdx.x; i < kQueries * dim; i += kStepThreads) {
+    const uint32_t query = i / dim, d = i % dim;
+    const float x = rotate(a.q + (size_t{row} * a.heads + first + min(query, queries - 1)) * dim, rope, a.rope_dim, d);
+    s.q[d * kQueries + query] = x;
+    if constexpr (kFormat == KvFormat::q8) {
+      const QuantizedLane q = quantize_lane(x);
+      s.q8[i] = static_cast<int8_t>(q.code);
+      if (d % 32 == 0) s.dq[i / 32] = q.d;
+    }
+  }
+}
+
+// What a batch of queries gives over a chunk: the row itself where there is no other chunk, else a part.
+template <KvFormat kFormat>
+__device__ void leave(const CudaAttend& a, const AttendShared<kFormat>& s, uint32_t n, uint32_t queries, float* parts, size_t apart, float* out) {
+  const uint32_t dim = a.layout.head_dim, pairs = (dim + 1) / 2;
+  for (uint32_t i = threadIdx.x; i < queries * pairs; i += kStepThreads) {
+    const uint32_t query = i / pairs, d = i % pairs * 2;
+    float2 o = weigh(s, n, query, d);
+    float* to = out != nullptr ? out + query * dim : parts + query * apart + kPartHead;
+    if (out != nullptr) o = {__fdiv_rn(o.x, s.sums[query * 2 + 1]), __fdiv_rn(o.y, s.sums[query * 2 + 1])};
+    to[d] = o.x;
+    if (d + 1 < dim) to[d + 1] = o.y;
+  }
+  if (out == nullptr && threadIdx.x < 2 * queries) parts[threadIdx.x / 2 * apart + threadIdx.x % 2] = s.sums[threadIdx.x];
+}
+
+// Whether this block is the last of `all` to come here for this head.
+__device__ bool last_to_come(uint32_t* counter, uint32_t all) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counter, 1) + 1 == all;
+    if (last) *counter = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
+
+__device__ void join_row(const CudaAttend& a, uint8_t* shared, uint32_t first, uint32_t queries, uint32_t chunks) {
+  const uint32_t dim = a.layout.head_dim;
+  const size_t stride = part_floats(dim), apart = a.part_chunks * stride;
+  const JoinShared s = {reinterpret_cast<float2*>(shared), reinterpret_cast<float2*>(shared) + size_t{kQueries} * chunks};
+  const float* parts = a.parts + first * apart;
+  join_weights(s, parts, stride, apart, chunks, queries);
+  for (uint32_t i = threadIdx.x; i < queries * dim; i += kStepThreads) {
+    const uint32_t query = i / dim, d = i % dim;
+    const float o = join_element(parts + query * apart + kPartHead + d, stride, s.weights + query * chunks, chunks);
+    a.joined[size_t{first} * dim + i] = __fdiv_rn(o, s.sums[query * chunks].y);
+  }
+  __syncthreads();
+}
+
+template <KvFormat kFormat>
+__global__ void __launch_bounds__(kStepThreads)
+    attend_step(const CudaStep* step, const __grid_constant__ CudaAttend a, uint32_t front) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  release_next();
+  const uint32_t dim = a.layout.head_dim, head = blockIdx.y, queries = a.heads / a.layout.heads;
+  const AttendShared<kFormat> s = carve<kFormat>(shared, dim, front);
+  // The rows of earlier passes were there before the list began.
+  const uint32_t rows = step->rows, position = step->position, chunks = (position + rows + kSlots - 1) / kSlots;
+  const bool mine = rows != 0 && blockIdx.x < chunks && blockIdx.z < rows;
+  const auto old_slots = [&](uint32_t c) { return min(kSlots, position > c * kSlots ? position - c * kSlots : 0); };
+  if (mine) request_chunk(s.chunk, cache_place<kFormat>(a.layout, a.layer, blockIdx.x, head), old_slots(blockIdx.x));
+  wait_for_previous();
+  if (!mine) return;
+  for (uint32_t c = blockIdx.x; c < chunks; c += gridDim.x) {
+    const KvPlace<kFormat> cache = cache_place<kFormat>(a.layout, a.layer, c, head);
+    if (c != blockIdx.x) request_chunk(s.chunk, cache, old_slots(c));
+    copy_wait<0>();
+    __syncthreads();
+    put_rows(a, s.chunk, cache, blockIdx.z == 0, head, position, RowsOfChunk(c, position, rows));
+    for (uint32_t r = blockIdx.z; r < rows; r += gridDim.z) {
+      if (position + r < c * kSlots) continue;
+      const uint32_t n = min(kSlots, position + r + 1 - c * kSlots);
+      for (uint32_t q0 = 0; q0 < queries; q0 += kQueries) {
+        const uint32_t batch = min(kQueries, queries - q0), first = head * queries + q0;
+        load_queries(a, s, r, first, batch, position + r);
+        __syncthreads();
+        score(s, n, a.scale);
+        __syncthreads();
+        sum_scores(s, n);
+        __syncthreads();
+        float* parts = a.parts + ((size_t{r} * a.heads + first) * a.part_chunks + c) * part_floats(dim);
+        float* out = a.joined != nullptr && chunks == 1 ? a.joined + size_t{first} * dim : nullptr;
+        leave(a, s, n, batch, parts, a.part_chunks * part_floats(dim), out);
+        __syncthreads();
+      }
+    }
+    if (a.joined == nullptr || chunks == 1 || !last_to_come(a.counters + head, chunks)) continue;
+    for (uint32_t q0 = 0; q0 < queries; q0 += kQueries) join_row(a, shared, head * queries + q0, min(kQueries, queries - q0), chunks);
+  }
+}
+
+template <KvFormat kFormat>
+void launch_format(const CudaLaunch& on, const CudaStep* step, const CudaAttend& a) {
+  const uint32_t dim = a.layout.head_dim;
+  const uint32_t chunks = a.joined != nullptr ? a.part_chunks : 0;
+  const size_t shared = StepShape<kFormat>::bytes(dim, chunks);
+  if (shared > 227 * 1024) fail_cuda_shape("elements of an attention head, in 128 positions of this KV format,", dim, "use --kv f16 or q8");
+  const auto front = static_cast<uint32_t>(
+      std::max<size_t>(StepShape<kFormat>::key_bytes(dim) + StepShape<kFormat>::value_bytes(dim), join_bytes(chunks)));
+  allow_shared(attend_step<kFormat>, shared);
+  const uint32_t heads = a.layout.heads, rows_apart = std::max(1u, std::min(a.rows, 2 * on.processors / heads));
+  const uint32_t blocks = std::clamp(4 * on.processors / (heads * rows_apart), 1u, a.part_chunks);
+  launch(on, attend_step<kFormat>, dim3(blocks, heads, rows_apart), kStepThreads, shared, step, a, front);
+}
+
+}  // namespace
+}  // namespace stet::cuda
+
+namespace stet {
+
+void launch_attend_step(const CudaLaunch& on, const CudaStep* step, const CudaAttend& a) {
+  switch (a.layout.format) {
+    case KvFormat::f16: return cuda::launch_format<KvFormat::f16>(on, step, a);
+    case KvFormat::f32: return cuda::launch_format<KvFormat::f32>(on, step, a);
+    case KvFormat::q8: return cuda::launch_format<KvFormat::q8>(on, step, a);
+  }
+}
+
+}  // namespace stet

@@ -1,0 +1,93 @@
+// What a warp does with a run of columns of a tile, in the order of docs/numerics.md section 3. A run ends in its segment.
+//
+//   kSegments    segments that a warp works on at a time: of two, each half of the warp has one
+//   kColumns     of a run, at most; kBytes: of such a run. bytes(columns), offset(column): of any, in a tile
+//   Sums         of a lane: what add() adds to, add_to_left() joins, and leave() stores as partial[row]
+#pragma once
+
+#include "formats/each_cuda.cuh"
+#include "formats/pack.h"
+#include "kernels/quantize/row_input_cuda.cuh"
+
+namespace stet::cuda {
+
+// Integer weights: a lane has rows 2g and 2g + 1 (g = lane / 4) of an m16n8k32 product, whose first column is the row of activations.
+template <Format kFormat>
+struct RowUnit {
+  using W = CudaWeights<kFormat>;
+  using Sums = float2;
+  static constexpr bool kInteger = true;
+  static constexpr uint32_t kSegments = 1;
+  static constexpr uint32_t kBlockBytes = W::kCodes + W::kScales, kChunkBytes = kChunkBlocks * kBlockBytes;
+  static constexpr uint32_t kChunks = STET_CHUNKS, kColumns = kChunks * kChunk, kBytes = kChunks * kChunkBytes;
+  __device__ static uint32_t bytes(uint32_t columns) { return columns / kBlock * kBlockBytes; }
+  __device__ static size_t offset(uint32_t column) { return size_t{column / kBlock} * kBlockBytes; }
+
+  __device__ static void add_block(const uint8_t* codes, const uint8_t* scales, const RowInput& x, uint32_t block, Sums& sums) {
+    const uint32_t lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
+    const uint2 b = *reinterpret_cast<const uint2*>(x.codes + size_t{block} * kBlock + t * 8);
+    const BlockMeta m = x.blocks[block];
+    const int32_t highs[2] = {m.high, m.high};
+    float isum[4];
+    W::product(codes, scales, lane, {b.x, b.y, {m.d, m.d}, {m.sum, m.sum}}, highs, isum);
+    const float2 d = W::scale(scales, g);
+    sums.x = __fmaf_rn(__fmul_rn(d.x, m.d), isum[0], sums.x);
+    sums.y = __fmaf_rn(__fmul_rn(d.y, m.d), isum[2], sums.y);
+    if constexpr (W::kMinimum) {
+      const float2 least = W::minimum(scales, g);
+      sums.x = __fmaf_rn(least.x, m.scaled, sums.x);
+      sums.y = __fmaf_rn(least.y, m.scaled, sums.y);
+    }
+  }
+  __device__ static void add(const uint8_t* unit, uint32_t columns, const RowInput& x, uint32_t column, Sums& sums) {
+    uint32_t first = column / kBlock, blocks = columns / kBlock;
+    for (; blocks >= kChunkBlocks; blocks -= kChunkBlocks, first += kChunkBlocks, unit += kChunkBytes) {
+#pragma unroll
+      for (uint32_t b = 0; b < kChunkBlocks; ++b) add_block(unit + b * W::kCodes, unit + kChunkBlocks * W::kCodes + b * W::kScales, x, first + b, sums);
+    }
+#pragma unroll 1
+    for (uint32_t b = 0; b < blocks; ++b) add_block(unit + b * W::kCodes, unit + blocks * W::kCodes + b * W::kScales, x, first + b, sums);
+  }
+  __device__ static Sums joined(const Sums& left, const Sums& right) { return {__fadd_rn(left.x, right.x), __fadd_rn(left.y, right.y)}; }
+  __device__ static void leave(const Sums& sums, float* partial) {
+    const uint32_t lane = threadIdx.x % kWarp;
+    if (lane % 4 == 0) *reinterpret_cast<float2*>(partial + lane / 2) = sums;
+  }
+};
+
+// Float weights: a lane has one row, half a warp a segment.
+template <Format kFormat>
+  requires(!kIntegerWeights<kFormat>)
+struct RowUnit<kFormat> {
+  using W = CudaWeights<kFormat>;
+  using Element = typename W::Element;
+  using Sums = float;
+  static constexpr bool kInteger = false;
+  static constexpr uint32_t kSegments = 2;
+  static constexpr uint32_t kBytes = STET_FLOAT_BYTES, kColumnBytes = kTileRows * sizeof(Element), kColumns = kBytes / kColumnBytes;
+  __device__ static uint32_t bytes(uint32_t columns) { return columns * kColumnBytes; }
+  __device__ static size_t offset(uint32_t column) { return size_t{column} * kColumnBytes; }
+
+  __device__ static void add(const uint8_t* unit, uint32_t columns, const RowInput& x, uint32_t column, Sums& sum) {
+    const Element* w = reinterpret_cast<const Element*>(unit) + threadIdx.x % kTileRows;
+    const float* v = x.values + column;
+    uint32_t k = 0;
+#pragma unroll 4
+    for (; k + 4 <= columns; k += 4) {
+      const float4 a = *reinterpret_cast<const float4*>(v + k);
+      sum = __fmaf_rn(W::value(w[(k + 0) * kTileRows]), a.x, sum);
+      sum = __fmaf_rn(W::value(w[(k + 1) * kTileRows]), a.y, sum);
+      sum = __fmaf_rn(W::value(w[(k + 2) * kTileRows]), a.z, sum);
+      sum = __fmaf_rn(W::value(w[(k + 3) * kTileRows]), a.w, sum);
+    }
+#pragma unroll 1
+    for (; k < columns; ++k) sum = __fmaf_rn(W::value(w[k * kTileRows]), v[k], sum);
+  }
+  __device__ static Sums joined(Sums left, Sums right) { return __fadd_rn(left, right); }
+  __device__ static void leave(Sums sum, float* partial) {
+    sum = __fadd_rn(sum, __shfl_xor_sync(kAll, sum, 16));
+    if (threadIdx.x % kWarp < kTileRows) partial[threadIdx.x % kWarp] = sum;
+  }
+};
+
+}  // namespace stet::cuda
