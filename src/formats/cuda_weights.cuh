@@ -1,20 +1,23 @@
-// What a format tells the CUDA kernels. Formats specialise CudaWeights in <folder>/<folder>_cuda.cuh, over the packed layout that the
-// CPU kernels read (formats/pack.h): a lane of an m16n8k32 product takes rows 2g and 2g + 1 of a tile (g = lane / 4) and columns
-// 4t .. 4t + 3 and 16 + 4t .. 19 + 4t of a block (t = lane % 4), so that a warp reads whole runs of 256 bytes.
+// What a format tells the CUDA kernels. Formats specialise CudaWeights in <folder>/<folder>_cuda.cuh, over the packed
+// layout that the CPU kernels read (formats/pack.h): a lane of an m16n8k32 product takes rows 2g and 2g + 1 of a tile
+// (g = lane / 4) and columns 4t .. 4t + 3 and 16 + 4t .. 19 + 4t of a block (t = lane % 4), so that a warp reads whole
+// runs of 256 bytes.
 //
 // Integer formats:
 //   kCodes, kScales    bytes of a block
 //   kMinimum           whether a minimum is added
 //   kHalves            whether product() wants the sums of codes 16 .. 31 (highs; of columns 2t and 2t + 1)
-//   product(codes, scales, lane, x, highs, out)   out[i]: float(isum) of (row 2g, column 2t), (2g, 2t + 1), (2g + 1, 2t), (2g + 1, 2t + 1)
-//   scale(scales, g)   dw of rows 2g and 2g + 1;  minimum(scales, g)  theirs
-//   element(block, scales, row, i)         one weight as f32
+//   product(codes, scales, lane, x, highs, out)   out[i]: float(isum) of (row 2g, column 2t), (2g, 2t + 1), (2g + 1,
+//   2t), (2g + 1, 2t + 1) kOffset            how far codes stand above their values fragment(codes, at, lane, a)   the
+//   four registers of a lane; at: fragment_offset(lane), where the words are not moved about sub_scales(scales, g, s)
+//   where kHalves: s[half] of rows 2g and 2g + 1 scale(scales, g)   dw of rows 2g and 2g + 1;  minimum(scales, g)
+//   theirs element(block, scales, row, i)         one weight as f32
 // Float formats:
 //   Element            as stored;  value(Element)  as f32
 #pragma once
 
-#include "formats/format.h"
 #include "base/cuda/device.cuh"
+#include "formats/format.h"
 
 namespace stet::cuda {
 
@@ -22,13 +25,15 @@ template <Format kFormat>
 struct CudaWeights;
 
 template <Format kFormat>
-inline constexpr bool kIntegerWeights = requires { CudaWeights<kFormat>::kCodes; };
+inline constexpr bool kIntegerWeights = requires {
+  CudaWeights<kFormat>::kCodes;
+};
 
 // The activations of one block, as a lane holds them.
 struct BlockInput {
-  uint32_t b0, b1;     // codes of column g of the product
-  float d[2];          // dx of columns 2t and 2t + 1
-  int32_t sum[2];      // of their codes
+  uint32_t b0, b1;  // codes of column g of the product
+  float d[2];       // dx of columns 2t and 2t + 1
+  int32_t sum[2];   // of their codes
 };
 
 // c = a * b + c over 32 columns, unsigned weights, signed activations.
@@ -43,6 +48,19 @@ __device__ __forceinline__ void mma16(int32_t c[4], uint32_t a0, uint32_t a1, ui
   asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                : "r"(a0), "r"(a1), "r"(b0));
+}
+
+// out = a * b + c, c left as it is.
+__device__ __forceinline__ void mma32(int32_t out[4], const uint32_t a[4], uint32_t b0, uint32_t b1,
+                                      const int32_t c[4]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+}
+__device__ __forceinline__ void mma16(int32_t out[4], uint32_t a0, uint32_t a1, uint32_t b0, const int32_t c[4]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
+      : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+      : "r"(a0), "r"(a1), "r"(b0), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
 }
 
 // Integers below 2^22 in size become floats by their place in the mantissa of 1.5 * 2^23: the sum starts there.
@@ -61,9 +79,12 @@ __device__ __forceinline__ void offset_product(const uint32_t a[4], const BlockI
 
 __device__ __forceinline__ uint2 load_words(const uint8_t* p) { return *reinterpret_cast<const uint2*>(p); }
 
+// Where a lane's words lie in a run of 256 bytes.
+__device__ __forceinline__ uint32_t fragment_offset(uint32_t lane) { return lane % 4 * 64 + lane / 4 * 8; }
+
 // Nibbles as pack_nibbles lays them.
-__device__ __forceinline__ void nibble_codes(const uint8_t* codes, uint32_t lane, uint32_t a[4]) {
-  const uint2 w = load_words(codes + lane % 4 * 64 + lane / 4 * 8);
+__device__ __forceinline__ void nibble_codes(const uint8_t* codes, uint32_t at, uint32_t a[4]) {
+  const uint2 w = load_words(codes + at);
   a[0] = w.x & 0x0f0f0f0fu;
   a[1] = w.y & 0x0f0f0f0fu;
   a[2] = w.x >> 4 & 0x0f0f0f0fu;

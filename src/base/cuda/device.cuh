@@ -21,19 +21,22 @@ __device__ __forceinline__ void release_next() {
 #endif
 }
 
-// Until here nothing may be read that an earlier kernel writes, and nothing written at all. Every thread of every kernel calls it:
-// a kernel that ended without it would let its successor overtake its predecessor.
+// Until here nothing may be read that an earlier kernel writes, and nothing written at all. Every thread of every
+// kernel calls it: a kernel that ended without it would let its successor overtake its predecessor.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-__device__ __forceinline__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+__device__ __forceinline__ uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
 
 // 16 bytes, both sides aligned; past the first cache, which holds activations.
 __device__ __forceinline__ void copy_async16(void* shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global) : "memory");
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
+               : "memory");
 }
 __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most kPending groups of this thread are in flight.
@@ -57,7 +60,9 @@ __device__ __forceinline__ float f16_value(uint16_t bits) { return __half2float(
 __device__ __forceinline__ float2 f16_pair(uint32_t bits) {
   return {f16_value(static_cast<uint16_t>(bits)), f16_value(static_cast<uint16_t>(bits >> 16))};
 }
-__device__ __forceinline__ float bf16_value(uint16_t bits) { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
+__device__ __forceinline__ float bf16_value(uint16_t bits) {
+  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+}
 
 // Throws Error(kResource) that says what was being done.
 inline void check(cudaError_t error, const char* what) {
@@ -67,22 +72,38 @@ inline void check(cudaError_t error, const char* what) {
 // More shared memory than a kernel has without asking.
 template <typename Kernel>
 void allow_shared(Kernel kernel, size_t bytes) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), "shared memory of a kernel");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "shared memory of a kernel");
 }
 
+// A grid in clusters of `cluster` blocks, which start together and reach into each other's shared memory (sm_90 and up;
+// 1: none).
 template <typename Kernel, typename... Args>
-void launch(const CudaLaunch& on, Kernel kernel, dim3 grid, uint32_t threads, size_t shared, const Args&... args) {
+void launch_clusters(const CudaLaunch& on, Kernel kernel, uint32_t cluster, dim3 grid, uint32_t threads, size_t shared,
+                     const Args&... args) {
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared;
   config.stream = on.stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = on.pdl ? 1 : 0;
+  cudaLaunchAttribute attributes[2] = {};
+  uint32_t count = 0;
+  if (on.pdl) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {cluster, 1, 1};
+  }
+  config.attrs = attributes;
+  config.numAttrs = count;
   check(cudaLaunchKernelEx(&config, kernel, args...), "a kernel could not be launched");
+}
+
+template <typename Kernel, typename... Args>
+void launch(const CudaLaunch& on, Kernel kernel, dim3 grid, uint32_t threads, size_t shared, const Args&... args) {
+  launch_clusters(on, kernel, 1, grid, threads, shared, args...);
 }
 
 }  // namespace stet::cuda

@@ -10,15 +10,21 @@ struct CudaWeights<Format::q4_1> {
   static constexpr uint32_t kCodes = 256, kScales = 64;
   static constexpr bool kMinimum = true;
   static constexpr bool kHalves = false;
-  __device__ static void product(const uint8_t* codes, const uint8_t*, uint32_t lane, const BlockInput& x, const int32_t*, float out[4]) {
+  static constexpr int kOffset = 0;
+  __device__ static void fragment(const uint8_t* codes, uint32_t at, uint32_t, uint32_t a[4]) {
+    nibble_codes(codes, at, a);
+  }
+  __device__ static void product(const uint8_t* codes, const uint8_t*, uint32_t lane, const BlockInput& x,
+                                 const int32_t*, float out[4]) {
     uint32_t a[4];
-    nibble_codes(codes, lane, a);
-    offset_product<0>(a, x, out);
+    fragment(codes, fragment_offset(lane), lane, a);
+    offset_product<kOffset>(a, x, out);
   }
   __device__ static float2 scale(const uint8_t* scales, uint32_t g) { return scale_pair(scales, g); }
   __device__ static float2 minimum(const uint8_t* scales, uint32_t g) { return scale_pair(scales + 32, g); }
   __device__ static float element(const uint8_t* codes, const uint8_t* scales, uint32_t row, uint32_t i) {
-    return __fadd_rn(__fmul_rn(static_cast<float>(nibble_code(codes, row, i)), scale_of(scales, row)), scale_of(scales + 32, row));
+    return __fadd_rn(__fmul_rn(static_cast<float>(nibble_code(codes, row, i)), scale_of(scales, row)),
+                     scale_of(scales + 32, row));
   }
 };
 

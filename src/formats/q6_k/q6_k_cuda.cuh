@@ -10,16 +10,28 @@ struct CudaWeights<Format::q6_k> {
   static constexpr uint32_t kCodes = 384, kScales = 64;
   static constexpr bool kMinimum = false;
   static constexpr bool kHalves = true;
-  __device__ static void product(const uint8_t* codes, const uint8_t* scales, uint32_t lane, const BlockInput& x, const int32_t* high,
-                                 float out[4]) {
+  static constexpr int kOffset = 32;
+  __device__ static void fragment(const uint8_t* codes, uint32_t at, uint32_t lane, uint32_t a[4]) {
     const uint32_t g = lane / 4, t = lane % 4;
-    uint32_t a[4];
-    nibble_codes(codes, lane, a);
+    nibble_codes(codes, at, a);
     const uint2 top0 = load_words(codes + 256 + g * 8), top1 = load_words(codes + 320 + g * 8);
     a[0] |= (top0.x >> (2 * t) & 0x03030303u) << 4;
     a[1] |= (top0.y >> (2 * t) & 0x03030303u) << 4;
     a[2] |= (top1.x >> (2 * t) & 0x03030303u) << 4;
     a[3] |= (top1.y >> (2 * t) & 0x03030303u) << 4;
+  }
+  __device__ static void sub_scales(const uint8_t* scales, uint32_t g, float2 s[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const char2 c = *reinterpret_cast<const char2*>(scales + 16 * half + 2 * g);
+      s[half] = {static_cast<float>(c.x), static_cast<float>(c.y)};
+    }
+  }
+  __device__ static void product(const uint8_t* codes, const uint8_t* scales, uint32_t lane, const BlockInput& x,
+                                 const int32_t* high, float out[4]) {
+    const uint32_t g = lane / 4;
+    uint32_t a[4];
+    fragment(codes, fragment_offset(lane), lane, a);
     const int32_t h0 = -32 * high[0], h1 = -32 * high[1], l0 = -32 * x.sum[0] - h0, l1 = -32 * x.sum[1] - h1;
     int32_t low_sum[4] = {l0, l1, l0, l1}, high_sum[4] = {h0, h1, h0, h1};
     mma16(low_sum, a[0], a[1], x.b0);
