@@ -1,15 +1,42 @@
+#include "base/cuda/device.cuh"
 #include "kernels/matvec/matvec_cuda.h"
+#include "kernels/matvec/matvec_kinds_cuda.h"
 
 namespace stet {
+namespace {
 
-void launch_integer_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
-void launch_float_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
-void launch_row_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
+// What the largest of the wide kernels asks for. The device is one for the whole process.
+constexpr int kWideShared = 227 * 1024;
+
+bool device_is_wide() {
+  int device = 0, clusters = 0, shared = 0;
+  cuda::check(cudaGetDevice(&device), "the device");
+  cuda::check(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device), "clusters of the device");
+  cuda::check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+              "shared memory of the device");
+  return clusters != 0 && shared >= kWideShared;
+}
+
+// Float products need more rows before it pays, the more the more segments K has.
+bool wide_pays(const CudaProduct& p) {
+  if (p.rows > kWideProductRows) return false;
+  if (traits(p.format).integer_block) return p.rows > kNarrowProductRows;
+  return p.rows > (p.k < 8192 ? 32 : 64);
+}
+
+}  // namespace
+
+bool have_wide_products() {
+  static const bool have = device_is_wide();
+  return have;
+}
 
 void launch_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product) {
   if (product.x == nullptr) return launch_row_product(on, step, product);
-  if (traits(product.format).integer_block) return launch_integer_product(on, step, product);
-  launch_float_product(on, step, product);
+  const bool integer = traits(product.format).integer_block;
+  if (wide_pays(product) && have_wide_products())
+    return integer ? launch_wide_integer_product(on, step, product) : launch_wide_float_product(on, step, product);
+  integer ? launch_integer_product(on, step, product) : launch_float_product(on, step, product);
 }
 
 }  // namespace stet

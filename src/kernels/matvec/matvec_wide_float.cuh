@@ -1,0 +1,316 @@
+// Products of many rows with float weights: f32 fma, every output and segment one chain in k order. A thread holds
+// eight rows of weights times kColumns rows of x in registers; a warp, four such rows times eight. Weights become f32
+// on their way out of shared memory. The ring of stages is that of the integer products, a stage being kStep columns of
+// K.
+#pragma once
+
+#include "formats/each_cuda.cuh"
+#include "formats/pack.h"
+#include "kernels/cuda/activations.h"
+#include "kernels/matvec/matvec_wide.cuh"
+
+namespace stet::cuda {
+
+template <uint32_t kWarpsM_, uint32_t kWarpsN_, uint32_t kColumns_, uint32_t kStages_, uint32_t kBlocks_>
+struct WideFloatShape {
+  static constexpr uint32_t kWarpsM = kWarpsM_, kWarpsN = kWarpsN_, kColumns = kColumns_, kStages = kStages_;
+  static constexpr uint32_t kBlocks = kBlocks_;            // of threads, a processor
+  static constexpr uint32_t kRows = 8;                     // of weights, a thread
+  static constexpr uint32_t kTiles = 2 * kWarpsM;          // of weights
+  static constexpr uint32_t kGroups = kWarpsN * kColumns;  // of x: a warp has eight threads of kColumns / 8 groups each
+  static constexpr uint32_t kThreads = kWarpsM * kWarpsN * kWarp;
+  static constexpr uint32_t kSlots = kRows * kColumns / 4;
+  static constexpr uint32_t kStep = 16;
+};
+
+template <Format kFormat, typename Shape>
+struct WideFloatStage {
+  using Element = typename CudaWeights<kFormat>::Element;
+  static constexpr uint32_t kColumnBytes = kTileRows * sizeof(Element), kXColumnBytes = kCudaGroup * sizeof(float);
+  // The bytes behind a tile and a group keep those that a warp reads together in different banks.
+  static constexpr uint32_t kTileBytes = Shape::kStep * kColumnBytes + 32,
+                            kGroupBytes = Shape::kStep * kXColumnBytes + 16;
+  static constexpr uint32_t kX = Shape::kTiles * kTileBytes;
+  static constexpr uint32_t kBytes = kX + Shape::kGroups * kGroupBytes;
+};
+
+template <Format kFormat, typename Shape>
+class WideFloatReader {
+ public:
+  using Stage = WideFloatStage<kFormat, Shape>;
+  __device__ WideFloatReader(const CudaProduct& p, const WideCut& cut, const WidePart& part, uint8_t* ring)
+      : p_(p),
+        cut_(cut),
+        clusters_(part.clusters),
+        begin_(part.begin * kChunk),
+        end_(min(part.end * kChunk, cut.k)),
+        ring_(ring),
+        group_(part.cluster),
+        k_(begin_) {
+    more_ = begin_ < end_ && group_ < cut.groups;
+    if (more_) open();
+  }
+  __device__ void request_weights() {
+    const uint32_t group = group_, k = k_;
+    const bool more = more_;
+    for (uint32_t i = 0; i + 1 < Shape::kStages && more_; ++i) {
+      copy_weights(i);
+      advance();
+    }
+    group_ = group, k_ = k, more_ = more;
+    if (more_) open();
+  }
+  __device__ void begin(uint32_t rows) {
+    const uint32_t group = threadIdx.x / kXThreads;
+    live_ = group * kCudaGroup < rows;
+    x_ = p_.x + size_t{group} * cut_.k * Stage::kXColumnBytes + threadIdx.x % kXThreads * 16;
+    for (uint32_t i = 0; i + 1 < Shape::kStages; ++i) {
+      if (more_) {
+        copy_x(i);
+        advance();
+      }
+      copy_commit();
+    }
+  }
+  __device__ const uint8_t* next() {
+    copy_wait<Shape::kStages - 2>();
+    __syncthreads();
+    const uint32_t free = stage_ == 0 ? Shape::kStages - 1 : stage_ - 1;
+    if (more_) {
+      copy_weights(free);
+      copy_x(free);
+      advance();
+    }
+    copy_commit();
+    const uint8_t* stage = ring_ + stage_ * Stage::kBytes;
+    stage_ = stage_ + 1 == Shape::kStages ? 0 : stage_ + 1;
+    return stage;
+  }
+
+ private:
+  static constexpr uint32_t kTileThreads = Shape::kThreads / Shape::kTiles,
+                            kXThreads = Shape::kThreads / Shape::kGroups;
+
+  __device__ void open() {
+    const uint32_t t = group_ * Shape::kTiles + threadIdx.x / kTileThreads;
+    weights_ = nullptr;
+    if (t >= cut_.tiles) return;
+    const TilePlace place = tile_place(p_, t);
+    weights_ = place.matrix->data + place.tile * p_.tile_bytes + threadIdx.x % kTileThreads * 16;
+  }
+  template <uint32_t kThreads, uint32_t kColumn>
+  __device__ void copy(uint8_t* to, const uint8_t* from) const {
+    const uint32_t first = threadIdx.x % kThreads * 16, bytes = min(Shape::kStep, end_ - k_) * kColumn;
+#pragma unroll
+    for (uint32_t o = 0; o < Shape::kStep * kColumn; o += kThreads * 16)
+      if (o + first < bytes) copy_async16(to + o + first, from + o);
+  }
+  __device__ void copy_weights(uint32_t stage) {
+    if (weights_ == nullptr) return;
+    copy<kTileThreads, Stage::kColumnBytes>(
+        ring_ + stage * Stage::kBytes + threadIdx.x / kTileThreads * Stage::kTileBytes,
+        weights_ + size_t{k_} * Stage::kColumnBytes);
+  }
+  __device__ void copy_x(uint32_t stage) {
+    if (!live_) return;
+    copy<kXThreads, Stage::kXColumnBytes>(
+        ring_ + stage * Stage::kBytes + Stage::kX + threadIdx.x / kXThreads * Stage::kGroupBytes,
+        x_ + size_t{k_} * Stage::kXColumnBytes);
+  }
+  __device__ void advance() {
+    k_ += Shape::kStep;
+    if (k_ < end_) return;
+    k_ = begin_;
+    group_ += clusters_;
+    more_ = group_ < cut_.groups;
+    if (more_) open();
+  }
+
+  const CudaProduct& p_;
+  const WideCut& cut_;
+  uint32_t clusters_, begin_, end_;
+  uint8_t* ring_;
+  uint32_t group_, k_, stage_ = 0;
+  bool more_, live_ = false;
+  const uint8_t* weights_ = nullptr;
+  const uint8_t* x_ = nullptr;
+};
+
+// Sums of a thread. Slot s: rows s % 2 * 4 and the three after it, column s / 2.
+template <typename Shape>
+struct WideFloatSums {
+  float v[Shape::kRows][Shape::kColumns];
+  __device__ void clear() {
+#pragma unroll
+    for (uint32_t s = 0; s < Shape::kSlots; ++s) set(s, {0.0f, 0.0f, 0.0f, 0.0f});
+  }
+  __device__ float4 get(uint32_t s) const {
+    const uint32_t r = s % 2 * 4, c = s / 2;
+    return {v[r][c], v[r + 1][c], v[r + 2][c], v[r + 3][c]};
+  }
+  __device__ void set(uint32_t s, float4 to) {
+    const uint32_t r = s % 2 * 4, c = s / 2;
+    v[r][c] = to.x, v[r + 1][c] = to.y, v[r + 2][c] = to.z, v[r + 3][c] = to.w;
+  }
+  __device__ void add_left(const float4* left) {
+#pragma unroll
+    for (uint32_t s = 0; s < Shape::kSlots; ++s) set(s, add4(left[s], get(s)));
+  }
+  __device__ void leave(float4* to) const {
+#pragma unroll
+    for (uint32_t s = 0; s < Shape::kSlots; ++s) to[s] = get(s);
+  }
+};
+
+// Where a thread is: its eight rows of the group's tiles, its groups of x (the first; the others follow eight apart).
+template <typename Shape>
+struct WideFloatPlace {
+  uint32_t tile, half, group;
+  __device__ WideFloatPlace() {
+    const uint32_t warp = threadIdx.x / kWarp, m = threadIdx.x % kWarp / 8;
+    tile = warp % Shape::kWarpsM * 2 + m / 2;
+    half = m % 2;
+    group = warp / Shape::kWarpsM * Shape::kColumns + threadIdx.x % 8;
+  }
+};
+
+template <Format kFormat>
+struct alignas(16) EightWeights {
+  typename CudaWeights<kFormat>::Element e[8];
+};
+
+// w: the thread's rows, x: its first group.
+template <Format kFormat, typename Shape>
+__device__ __forceinline__ void add_step(const uint8_t* w, const uint8_t* x, uint32_t i, WideFloatSums<Shape>& sums) {
+  using Stage = WideFloatStage<kFormat, Shape>;
+  const EightWeights<kFormat> eight = *reinterpret_cast<const EightWeights<kFormat>*>(w + i * Stage::kColumnBytes);
+  float v[Shape::kColumns], weight[8];
+#pragma unroll
+  for (uint32_t q = 0; q < Shape::kColumns; q += 4) {
+    const float4 four =
+        *reinterpret_cast<const float4*>(x + q / 8 * 8 * Stage::kGroupBytes + i * Stage::kXColumnBytes + q % 8 * 4);
+    v[q] = four.x, v[q + 1] = four.y, v[q + 2] = four.z, v[q + 3] = four.w;
+  }
+#pragma unroll
+  for (uint32_t r = 0; r < 8; ++r) weight[r] = CudaWeights<kFormat>::value(eight.e[r]);
+#pragma unroll
+  for (uint32_t r = 0; r < 8; ++r)
+#pragma unroll
+    for (uint32_t c = 0; c < Shape::kColumns; ++c) sums.v[r][c] = __fmaf_rn(weight[r], v[c], sums.v[r][c]);
+}
+
+template <Format kFormat, typename Shape>
+__device__ __forceinline__ void sum_float_part(WideFloatReader<kFormat, Shape>& reader, const WideCut& cut,
+                                               const WidePart& part, bool live, WideFloatSums<Shape>& sums) {
+  using Stage = WideFloatStage<kFormat, Shape>;
+  const WideFloatPlace<Shape> place;
+  const uint32_t w_at = place.tile * Stage::kTileBytes + place.half * (Stage::kColumnBytes / 2);
+  const uint32_t x_at = Stage::kX + place.group * Stage::kGroupBytes;
+  float4 level[6][Shape::kSlots];
+  for (uint32_t i = 0; i < part.count; ++i) {
+    sums.clear();
+    const uint32_t end = min(segment_start(part.first + i + 1, cut.segments, cut.chunks) * kChunk, cut.k);
+    for (uint32_t k = segment_start(part.first + i, cut.segments, cut.chunks) * kChunk; k < end; k += Shape::kStep) {
+      const uint8_t* stage = reader.next();
+      if (!live) continue;
+      const uint8_t *w = stage + w_at, *x = stage + x_at;
+      if (end - k >= Shape::kStep) {
+#pragma unroll
+        for (uint32_t s = 0; s < Shape::kStep; ++s) add_step<kFormat, Shape>(w, x, s, sums);
+      } else {
+#pragma unroll 1
+        for (uint32_t s = 0; s < end - k; ++s) add_step<kFormat, Shape>(w, x, s, sums);
+      }
+    }
+    uint32_t l = 0;
+    for (; (i >> l & 1u) != 0; ++l) sums.add_left(level[l]);
+    if (i + 1 < part.count) sums.leave(level[l]);
+  }
+}
+
+// Four rows of a tile of the launch, from `row` of the tile on.
+__device__ __forceinline__ void store_rows(const CudaProduct& p, uint32_t tile, uint32_t row, uint32_t column,
+                                           float4 v) {
+  const TilePlace place = tile_place(p, tile);
+  const CudaMatrix& matrix = p.gated ? p.matrix[0] : *place.matrix;
+  row += place.tile * kTileRows;
+  float* out = matrix.out + size_t{column} * matrix.width + row;
+  if (row + 4 <= place.matrix->rows && (reinterpret_cast<uintptr_t>(out) & 15u) == 0) {
+    float4* four = reinterpret_cast<float4*>(out);
+    *four = p.accumulate ? add4(*four, v) : v;
+    return;
+  }
+  const float values[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i)
+    if (row + i < place.matrix->rows) out[i] = p.accumulate ? __fadd_rn(out[i], values[i]) : values[i];
+}
+
+template <typename Shape, typename Joined>
+__device__ __forceinline__ void store_float_group(const CudaProduct& p, const WideCut& cut, uint32_t group,
+                                                  uint32_t rows, const Joined& joined) {
+  const WideFloatPlace<Shape> place;
+  const uint32_t tile = group * Shape::kTiles + place.tile;
+  for (uint32_t s = joined.begin(); s < joined.end(); ++s) {
+    const uint32_t column = (place.group + s / 16 * 8) * kCudaGroup + s / 2 % 8;
+    float4 v = joined.get(s);
+    if (p.gated) {
+      // The up projection of the same rows is sixteen lanes away.
+      const float4 up = {__shfl_xor_sync(kAll, v.x, 16), __shfl_xor_sync(kAll, v.y, 16), __shfl_xor_sync(kAll, v.z, 16),
+                         __shfl_xor_sync(kAll, v.w, 16)};
+      if ((place.tile & 1u) != 0) continue;
+      v = {gated(v.x, up.x), gated(v.y, up.y), gated(v.z, up.z), gated(v.w, up.w)};
+    }
+    if (tile < cut.tiles && column < rows) store_rows(p, tile, place.half * 8 + s % 2 * 4, column, v);
+  }
+}
+
+template <Format kFormat, typename Shape>
+struct WideFloatMemory {
+  using Joined = Exchange<Shape::kSlots, Shape::kThreads>;
+  static constexpr uint32_t kRing = Shape::kStages * WideFloatStage<kFormat, Shape>::kBytes;
+  static constexpr uint32_t kBytes = kRing + Joined::kBytes;
+};
+
+template <Format kFormat, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    wide_float_product(const CudaStep* step, const __grid_constant__ CudaProduct p,
+                       const __grid_constant__ WideCut cut) {
+#if __CUDA_ARCH__ >= 900
+  using Memory = WideFloatMemory<kFormat, Shape>;
+  extern __shared__ __align__(128) uint8_t shared[];
+  release_next();
+  const WidePart part(cut);
+  WideFloatReader<kFormat, Shape> reader(p, cut, part, shared);
+  reader.request_weights();
+  wait_for_previous();
+  const uint32_t rows = p.head ? step->head_rows : step->rows;
+  if (rows == 0) return;
+  reader.begin(rows);
+  const bool live = threadIdx.x / kWarp / Shape::kWarpsM * Shape::kColumns * kCudaGroup < rows;
+  typename Memory::Joined joined(cut, part, shared + Memory::kRing);
+  for (uint32_t group = part.cluster; group < cut.groups; group += part.clusters) {
+    WideFloatSums<Shape> sums;
+    sum_float_part<kFormat, Shape>(reader, cut, part, live, sums);
+    joined.open();
+#pragma unroll
+    for (uint32_t s = 0; s < Shape::kSlots; ++s) joined.put(s, sums.get(s));
+    joined.close();
+    store_float_group<Shape>(p, cut, group, rows, joined);
+    joined.done();
+  }
+  joined.leave();
+#endif
+}
+
+template <Format kFormat, typename Shape>
+void launch_wide_float(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p, uint32_t parts = 0) {
+  using Memory = WideFloatMemory<kFormat, Shape>;
+  const auto kernel = wide_float_product<kFormat, Shape>;
+  static const ClustersAtOnce at_once = clusters_at_once(kernel, Shape::kThreads, Memory::kBytes, on.processors);
+  const WideCut cut = wide_cut(p, false, Shape::kTiles, Shape::kSlots, at_once, parts);
+  launch_clusters(on, kernel, cut.parts, dim3(wide_blocks(cut, at_once)), Shape::kThreads, Memory::kBytes, step, p,
+                  cut);
+}
+
+}  // namespace stet::cuda
