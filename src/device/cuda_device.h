@@ -95,6 +95,7 @@ class CudaStream {
   void to_host(void* host, const void* device, uint64_t bytes);
   void zero(void* device, uint64_t bytes);
   void wait();
+  bool idle() const;  // everything that was put on it is done
 
  private:
   CUstream_st* stream_ = nullptr;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/cuda/launch.h"
 #include "device/cuda_device.h"
 #include "replay/interpreter.h"
 
@@ -36,6 +37,14 @@ class CudaInterpreter : public Interpreter {
   // The first `bytes` of the cache are on the host as on the device when this returns.
   virtual void fetch_cache(uint64_t bytes) = 0;
   virtual uint64_t device_bytes() const = 0;  // of everything
+
+  // For whoever puts lists between kernels of his own (src/spec/cuda). Everything of this interpreter runs on one stream, in order.
+  virtual CudaStream& stream() = 0;
+  virtual CudaStep* step() = 0;  // of the device: what the kernels of all lists read
+  virtual const float* device_address(const Buffer& buffer) const = 0;
+  // Puts the kernels of a list of the plan on a stream that is being captured; returns how many.
+  virtual uint32_t record(const LoweredList& list, const CudaLaunch& on) const = 0;
+
   // Seconds that a stage takes, behind and before itself: `repeats` of it in a row by the device's clock. What buffers hold is lost.
   virtual double time_stage(const LoweredList& list, const Stage& stage, const StepParams& params, uint32_t repeats) = 0;
 };

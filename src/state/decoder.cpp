@@ -179,6 +179,12 @@ void Decoder::forward_all(std::span<const int32_t> tokens, uint32_t position,
   }
 }
 
+Decoder::DeviceLists Decoder::device_lists(uint32_t rows, uint32_t logit_rows) {
+  STET_CHECK(cuda_ != nullptr && rows >= 1 && rows <= kNarrowRows && logit_rows >= 1 && logit_rows <= rows);
+  life_.require_armed();
+  return {&body(rows).cuda, &head(logit_rows).cuda, buffers_.get("logits", desc_.vocab, kNarrowRows)};
+}
+
 std::vector<std::pair<const Stage*, double>> Decoder::time_stages(uint32_t rows, uint32_t position, uint32_t repeats) {
   STET_CHECK(cuda_ != nullptr);
   life_.require_armed();

@@ -84,6 +84,18 @@ class Decoder {
   // Called between the passes of forward; may throw to stop.
   void set_between_passes(std::function<void(uint32_t done, uint32_t total)> f) { between_passes_ = std::move(f); }
 
+  // Rows of positions 0 .. positions - 1 can be stored and read: forward() does this for itself.
+  void reach(uint32_t positions);
+
+  // For cycles that stay on the CUDA device (src/spec/cuda): null without one; the lists of passes of up to `rows` tokens, and where
+  // those of `logit_rows` of them leave their logits.
+  CudaInterpreter* cuda() const { return cuda_.get(); }
+  struct DeviceLists {
+    const LoweredList *body, *head;
+    const Buffer* logits;
+  };
+  DeviceLists device_lists(uint32_t rows, uint32_t logit_rows);
+
   // Bytes on the CUDA device; 0 without one.
   uint64_t device_bytes() const { return cuda_ ? cuda_->device_bytes() : 0; }
 
@@ -114,8 +126,6 @@ class Decoder {
   const LoweredList& fused(const Recorded& recorded) const { return cuda_ ? recorded.cuda : recorded.fused; }
   const Recorded& body(uint32_t rows) const;
   const Recorded& head(uint32_t rows) const;
-  // Makes the memory of positions 0 .. positions - 1 usable.
-  void reach(uint32_t positions);
   Sample sample(uint32_t rows) const;
   void run_sample(Interpreter& on, const LoweredList& list, ReplayMode mode, std::span<const int32_t> tokens, uint32_t position);
   std::vector<float> eager_rows(Interpreter& on, std::span<const int32_t> tokens);

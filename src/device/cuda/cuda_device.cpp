@@ -143,6 +143,12 @@ void CudaStream::to_host(void* host, const void* device, uint64_t bytes) {
 void CudaStream::zero(void* device, uint64_t bytes) {
   check(cudaMemsetAsync(device, 0, bytes, stream_), "GPU memory cannot be cleared");
 }
+bool CudaStream::idle() const {
+  const cudaError_t error = cudaStreamQuery(stream_);
+  if (error == cudaErrorNotReady) return false;
+  check(error, "the GPU failed");
+  return true;
+}
 void CudaStream::wait() { check(cudaStreamSynchronize(stream_), "the GPU failed"); }
 
 }  // namespace stet

@@ -28,5 +28,6 @@ void CudaStream::to_device(void*, const void*, uint64_t) { none(); }
 void CudaStream::to_host(void*, const void*, uint64_t) { none(); }
 void CudaStream::zero(void*, uint64_t) { none(); }
 void CudaStream::wait() { none(); }
+bool CudaStream::idle() const { none(); }
 
 }  // namespace stet

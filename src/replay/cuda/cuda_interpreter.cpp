@@ -6,10 +6,10 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <utility>
 
 #include "base/error.h"
 #include "base/cuda/cuda_error.h"
+#include "device/cuda_graph.h"
 #include "replay/cuda/launches.h"
 
 namespace stet {
@@ -20,38 +20,6 @@ constexpr uint64_t kPartBytes = 256u << 20;  // parts of an attention: as many r
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail_cuda(static_cast<int>(error), cudaGetErrorString(error), what);
 }
-
-// A recorded list: captured once, launched as one.
-class Graph {
- public:
-  Graph() = default;
-  Graph(Graph&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
-  Graph& operator=(Graph&&) = delete;
-  ~Graph() {
-    if (exec_ != nullptr) cudaGraphExecDestroy(exec_);
-  }
-  template <typename Record>
-  void capture(cudaStream_t stream, const Record& record) {
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a list cannot be captured");
-    cudaGraph_t graph = nullptr;
-    try {
-      record();
-    } catch (...) {
-      cudaStreamEndCapture(stream, &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    check(cudaStreamEndCapture(stream, &graph), "a list cannot be captured");
-    const cudaError_t error = cudaGraphInstantiate(&exec_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(error, "a graph cannot be made");
-  }
-  bool empty() const { return exec_ == nullptr; }
-  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, stream), "a graph cannot be launched"); }
-
- private:
-  cudaGraphExec_t exec_ = nullptr;
-};
 
 class Event {
  public:
@@ -124,17 +92,29 @@ class GraphInterpreter final : public CudaInterpreter {
   double time_stage(const LoweredList& list, const Stage& stage, const StepParams& params, uint32_t repeats) override {
     const std::vector<CudaLaunchFn> kernels = stage_launches(list, stage, twins_, scratch_);
     send_step(params);
-    Graph graph;
-    graph.capture(stream_.get(), [&] {
+    CudaGraph graph;
+    graph.capture(stream_, [&] {
       for (uint32_t i = 0; i < repeats; ++i) launch(kernels, true);
     });
     const Event begin, end;
-    graph.launch(stream_.get());
+    graph.launch(stream_);
     begin.record(stream_.get());
-    graph.launch(stream_.get());
+    graph.launch(stream_);
     end.record(stream_.get());
     stream_.wait();
     return end.seconds_since(begin) / repeats;
+  }
+
+  CudaStream& stream() override { return stream_; }
+  CudaStep* step() override { return const_cast<CudaStep*>(scratch_.step); }
+  const float* device_address(const Buffer& buffer) const override { return twins_.of(buffer.data); }
+  uint32_t record(const LoweredList& list, const CudaLaunch& on) const override {
+    uint32_t kernels = 0;
+    for (const auto& stage : lists_.at(&list).stages) {
+      for (const CudaLaunchFn& kernel : stage) kernel(on);
+      kernels += static_cast<uint32_t>(stage.size());
+    }
+    return kernels;
   }
 
   uint64_t device_bytes() const override { return twins_.bytes() + scratch_memory_.bytes(); }
@@ -142,7 +122,7 @@ class GraphInterpreter final : public CudaInterpreter {
  private:
   struct Compiled {
     std::vector<std::vector<CudaLaunchFn>> stages;
-    Graph graph;
+    CudaGraph graph;
   };
 
   static uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -179,10 +159,10 @@ class GraphInterpreter final : public CudaInterpreter {
 
   void replay(Compiled& compiled) {
     if (compiled.graph.empty())
-      compiled.graph.capture(stream_.get(), [&] {
+      compiled.graph.capture(stream_, [&] {
         for (const auto& stage : compiled.stages) launch(stage, true);
       });
-    compiled.graph.launch(stream_.get());
+    compiled.graph.launch(stream_);
   }
 
   void launch(const std::vector<CudaLaunchFn>& stage, bool dependent) const {
