@@ -13,6 +13,14 @@
 
 namespace stet {
 
+// How a CUDA device drafts without the host.
+struct DeviceDraft {
+  enum class Kind : uint8_t { host, ngram, model };
+  Kind kind = Kind::host;                // it does not: the host has to propose
+  Decoder* decoder = nullptr;            // of a model, on the same device
+  std::vector<int32_t>* seen = nullptr;  // tokens that have KV rows there
+};
+
 class Draft {
  public:
   virtual ~Draft() = default;
@@ -20,6 +28,7 @@ class Draft {
   virtual void begin(const SamplingParams& sampling) { (void)sampling; }
   // Appends at most `depth` proposals for the positions behind view.tokens.
   virtual void propose(const SessionView& view, uint32_t depth, std::vector<int32_t>& proposals) = 0;
+  virtual DeviceDraft on_device() { return {}; }
 };
 
 // What a draft is made from.
@@ -33,6 +42,7 @@ struct DraftContext {
   WorkerPool& pool;
   uint32_t context = 0;            // positions
   KvFormat kv = KvFormat::f16;
+  const CudaDeviceInfo* cuda = nullptr;  // the device that the target runs on; null: the processor. Outlives the draft
   PackOptions pack;
   ArmOptions arm;
 };

@@ -9,7 +9,7 @@ struct StepResult {
   std::vector<int32_t> tokens;  // committed, 1 .. depth + 1
   uint32_t proposed = 0;
   uint32_t accepted = 0;        // proposals among tokens
-  const float* logits = nullptr;  // (tokens, vocab), until the next step
+  const float* logits = nullptr;  // (tokens, vocab), until the next step; null of a cycle on a device (spec/device_cycles.h)
 };
 
 struct StepOptions {

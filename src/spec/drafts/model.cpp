@@ -15,7 +15,7 @@ class ModelDraft : public Draft {
       : source_(std::move(source)),
         desc_(describe_model(*source_)),
         pack_(PackedModel::load(*source_, c.pack)),
-        decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv}, c.arm),
+        decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv, .cuda = c.cuda}, c.arm),
         kernels_(c.kernels) {
     begin({});
   }
@@ -42,6 +42,11 @@ class ModelDraft : public Draft {
       proposals.push_back(r.token);
       timeline.push_back(r.token);
     }
+  }
+
+  DeviceDraft on_device() override {
+    if (decoder_.cuda() == nullptr) return {};
+    return {.kind = DeviceDraft::Kind::model, .decoder = &decoder_, .seen = &seen_};
   }
 
  private:

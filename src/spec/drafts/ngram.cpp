@@ -27,6 +27,7 @@ class NgramDraft : public Draft {
       }
     }
   }
+  DeviceDraft on_device() override { return {.kind = DeviceDraft::Kind::ngram}; }
 };
 
 }  // namespace
