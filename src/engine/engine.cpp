@@ -45,7 +45,7 @@ class Run {
  public:
   Run(Engine::Parts& parts, const Request& request, const OnCycle& on_cycle, const OnPrefill& on_prefill)
       : p_(parts), request_(request), on_cycle_(on_cycle), sampler_(*p_.kernels, request.sampling, p_.desc.vocab),
-        text_(p_.tokenizer.get(), request.stop), start_(now()) {
+        text_(p_.tokenizer.get(), request.stop), start_(now()), on_device_(p_.cycles && !request.top_logprobs) {
     g_.cached_tokens = p_.session->begin(request.prompt, request.reuse_prefix);
     g_.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
     if (p_.draft) p_.draft->begin(request.sampling);
@@ -53,7 +53,10 @@ class Run {
       if (on_prefill && g_.cycles.empty() && !on_prefill(done, total)) throw Cancelled{};
     });
   }
-  ~Run() { p_.decoder->set_between_passes(nullptr); }
+  ~Run() {
+    p_.decoder->set_between_passes(nullptr);
+    end_device_cycles();
+  }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -78,15 +81,39 @@ class Run {
     running_ = false;
   }
 
-  void cycle() {
+  struct Timed {
+    StepResult result;
+    double draft_seconds;
+  };
+
+  Timed step_on_host() {
     double propose = 0.0, verify = 0.0;
     const auto clock = [&](Txn::Phase phase) {
       if (phase == Txn::Phase::propose) propose = now();
       if (phase == Txn::Phase::verify) verify = now();
     };
-    const StepResult r = step(*p_.session, sampler_,
-                              {.draft = p_.draft.get(), .depth = p_.info.draft_depth, .is_stop = [this](int32_t t) { return is_stop(t); },
-                               .max_tokens = limit() - static_cast<uint32_t>(g_.tokens.size()), .hook = clock});
+    StepResult r = step(*p_.session, sampler_,
+                        {.draft = p_.draft.get(), .depth = p_.info.draft_depth, .is_stop = [this](int32_t t) { return is_stop(t); },
+                         .max_tokens = limit() - static_cast<uint32_t>(g_.tokens.size()), .hook = clock});
+    return {std::move(r), verify - propose};
+  }
+
+  // Cycles stay on the device, unless the request wants to see logits.
+  Timed next_step() {
+    if (!on_device_) return step_on_host();
+    if (g_.cycles.empty()) p_.cycles->begin(*p_.session, {request_.sampling, limit(), !request_.ignore_eos});
+    if (auto r = p_.cycles->next()) return {std::move(*r), p_.cycles->draft_seconds()};
+    // Logits that are not finite: the same step once more finds the command.
+    end_device_cycles();
+    return step_on_host();
+  }
+  void end_device_cycles() {
+    if (on_device_) p_.cycles->stop();
+    on_device_ = false;
+  }
+
+  void cycle() {
+    const auto [r, draft_seconds] = next_step();
     const size_t before = g_.tokens.size();
     std::string text;
     for (const int32_t token : r.tokens) {
@@ -101,7 +128,7 @@ class Run {
     if (!running_) text += text_.finish();
     g_.text += text;
     const auto emitted = std::span<const int32_t>(g_.tokens).subspan(before);
-    g_.cycles.push_back({r.proposed, r.accepted, static_cast<uint32_t>(emitted.size()), now() - start_, verify - propose});
+    g_.cycles.push_back({r.proposed, r.accepted, static_cast<uint32_t>(emitted.size()), now() - start_, draft_seconds});
     if (g_.cycles.size() == 1) g_.first_token_seconds = g_.cycles[0].seconds;
     report(emitted, text, r.logits);
   }
@@ -123,6 +150,7 @@ class Run {
   const double start_;
   Generation g_;
   bool running_ = true;
+  bool on_device_;
 };
 
 }  // namespace

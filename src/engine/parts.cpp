@@ -66,6 +66,7 @@ Engine::Parts::Parts(const Options& o) : options(o) {
   load_weights();
   make_decoder();
   make_draft();
+  make_cycles();
 }
 
 void Engine::Parts::open_model_file() {
@@ -178,6 +179,7 @@ DraftContext Engine::Parts::draft_context(std::string argument) const {
                        .pool = *pool,
                        .context = info.context,
                        .kv = kv_format(options.kv),
+                       .cuda = cuda ? &*cuda : nullptr,
                        .pack = pack_options(),
                        .arm = arm_options()};
 }
@@ -188,6 +190,14 @@ void Engine::Parts::make_draft() {
   if (draft_kind->make == nullptr) return;
   info.draft_depth = options.draft_depth == 0 ? kDefaultDepth : options.draft_depth;
   draft = draft_kind->make(draft_context(draft_argument(options.draft)));
+}
+
+void Engine::Parts::make_cycles() {
+  DeviceCycleOptions o;
+  o.depth = info.draft_depth;
+  if (tokenizer) o.stop_tokens = tokenizer->stop_tokens();
+  cycles = make_device_cycles(*decoder, draft.get(), o);
+  if (cycles) info.device_bytes += cycles->device_bytes();
 }
 
 }  // namespace stet

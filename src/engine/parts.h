@@ -6,7 +6,7 @@
 
 #include "engine/context_size.h"
 #include "spec/draft.h"
-#include "spec/step.h"
+#include "spec/device_cycles.h"
 #include "stet/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -30,6 +30,7 @@ struct Engine::Parts {
   std::unique_ptr<Session> session;
   const DraftKind* draft_kind = nullptr;
   std::unique_ptr<Draft> draft;            // null: none
+  std::unique_ptr<DeviceCycles> cycles;    // null: the host sits between two cycles
 
   PackOptions pack_options() const;
   // What drafts are made from; argument: what follows the colon of "model:FILE".
@@ -43,6 +44,7 @@ struct Engine::Parts {
   void load_weights();
   void make_decoder();
   void make_draft();
+  void make_cycles();
 };
 
 // The names that options and JSON use.
