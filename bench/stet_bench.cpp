@@ -3,6 +3,7 @@
 //   stet-bench MODEL --context 100 --prompt 128          one JSON object: decode and prefill rates (bench/compare_llama_cpp.py)
 //   stet-bench MODEL --widths                            the cost of a pass of every width 1..16, relative to width 1
 //   stet-bench MODEL --stages [--width N]                time and bytes of each kind of stage of one pass
+//   stet-bench MODEL --cycles [--draft ngram]            tokens/s of a whole generation of --context + --tokens tokens
 //   stet-bench --bandwidth                               what plain reads of memory reach
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -93,7 +94,10 @@ double queued_body_seconds(Decoder& decoder, uint32_t context, uint32_t width) {
 struct BenchFlags {
   Options options;
   uint32_t context = 100, prompt = 128, width = 1, repeats = 40;
-  bool widths = false, stages = false, bandwidth = false;
+  uint32_t tokens = 200;
+  float temperature = 0.0f, top_p = 1.0f;
+  uint32_t top_k = 0;
+  bool widths = false, stages = false, bandwidth = false, cycles = false;
 };
 
 nlohmann::json identity(const EngineInfo& info) {
@@ -196,6 +200,44 @@ void print_stages(Engine::Parts& p, const BenchFlags& f) {
     fmt::print("{:32} {:9.1f} us {:7.1f} GB/s\n", name, median(t) * 1e6, static_cast<double>(bytes[name]) / median(t) / 1e9);
 }
 
+// Whole generations behind --context tokens, as a request makes them: draft, pass, sampling and acceptance.
+void print_cycles(Engine& engine, const BenchFlags& f) {
+  Request request;
+  request.prompt = bench_tokens(engine.parts().desc, std::max(f.context, 1u));
+  request.max_tokens = f.tokens;
+  request.ignore_eos = true;
+  request.reuse_prefix = false;
+  request.sampling = {.temperature = f.temperature, .top_k = f.top_k, .top_p = f.top_p, .seed = 1};
+  std::vector<double> rates, first, cycle, draft;
+  Generation g;
+  for (int i = 0; i < 6; ++i) {
+    g = engine.generate(request);
+    if (i == 0) continue;  // warms
+    rates.push_back(g.decode_tokens_per_second());
+    first.push_back(g.first_token_seconds);
+    cycle.push_back((g.cycles.back().seconds - g.cycles.front().seconds) / static_cast<double>(std::max<size_t>(g.cycles.size() - 1, 1)));
+    double sum = 0;
+    for (size_t c = 1; c < g.cycles.size(); ++c) sum += g.cycles[c].draft_seconds;
+    draft.push_back(sum / static_cast<double>(std::max<size_t>(g.cycles.size() - 1, 1)));
+  }
+  const EngineInfo& info = engine.info();
+  nlohmann::json out = identity(info);
+  out["device"] = info.device;
+  out["draft"] = info.draft;
+  out["depth"] = info.draft_depth;
+  out["context"] = f.context;
+  out["temperature"] = f.temperature;
+  out["tokens"] = g.tokens.size();
+  out["digest"] = g.digest();
+  out["tokens_per_second"] = median(rates);
+  out["cycle_us"] = median(cycle) * 1e6;
+  out["draft_us"] = median(draft) * 1e6;
+  out["tokens_per_cycle"] = g.tokens_per_cycle();
+  out["first_token_ms"] = median(first) * 1e3;
+  if (const auto& cycles = engine.parts().cycles) out["graph_nodes"] = cycles->graph().nodes;
+  fmt::print("{}\n", out.dump());
+}
+
 int run(const BenchFlags& f) {
   if (f.bandwidth) {
     nlohmann::json out;
@@ -204,9 +246,11 @@ int run(const BenchFlags& f) {
     return 0;
   }
   Options options = f.options;
-  options.context = f.context + std::max(f.prompt, 2 * kWideRows) + 1;
+  options.context = f.context + std::max({f.prompt, 2 * kWideRows, f.tokens}) + 1;
   Engine engine(options);
-  if (f.widths) {
+  if (f.cycles) {
+    print_cycles(engine, f);
+  } else if (f.widths) {
     print_widths(engine.parts(), f);
   } else if (f.stages) {
     print_stages(engine.parts(), f);
@@ -232,9 +276,17 @@ int main(int argc, char** argv) {
   app.add_option("--prompt", f.prompt, "tokens of the timed prompt; 0: none");
   app.add_option("--width", f.width)->check(CLI::Range(1u, stet::kWideRows));
   app.add_option("--repeats", f.repeats)->check(CLI::Range(1u, 100000u));
+  app.add_option("--tokens", f.tokens, "output tokens of --cycles")->check(CLI::Range(2u, 1u << 20));
+  app.add_option("--draft", f.options.draft, "none, ngram, model:FILE");
+  app.add_option("--depth", f.options.draft_depth, "proposals a cycle");
+  app.add_option("--temperature", f.temperature);
+  app.add_option("--top-k", f.top_k);
+  app.add_option("--top-p", f.top_p);
+  app.add_option("--replay", f.options.replay, "eager, recorded, replayed");
   app.add_flag("--widths", f.widths);
   app.add_flag("--stages", f.stages);
   app.add_flag("--bandwidth", f.bandwidth);
+  app.add_flag("--cycles", f.cycles);
   CLI11_PARSE(app, argc, argv);
   try {
     return stet::run(f);

@@ -46,6 +46,7 @@ class GraphInterpreter final : public CudaInterpreter {
         rope_(plan.rope),
         rope_row_bytes_(plan.rope_row_bytes),
         stream_(plan.device),
+        aside_(plan.device),
         twins_(plan, stream_) {
     make_scratch(plan);
     for (const LoweredList* list : plan.lists) lists_.emplace(list, compile(*list));
@@ -79,7 +80,9 @@ class GraphInterpreter final : public CudaInterpreter {
     if (positions <= rope_rows_) return;
     const uint64_t from = rope_rows_ * rope_row_bytes_;
     const auto* host = static_cast<const uint8_t*>(rope_.data);
-    stream_.to_device(twins_.of(host) + from, host + from, (positions - rope_rows_) * rope_row_bytes_);
+    // Past what is queued: nobody reads these rows yet, and the queue does not have to run dry for a copy.
+    aside_.to_device(twins_.of(host) + from, host + from, (positions - rope_rows_) * rope_row_bytes_);
+    aside_.wait();
     rope_rows_ = positions;
   }
 
@@ -173,7 +176,7 @@ class GraphInterpreter final : public CudaInterpreter {
   const CudaDeviceInfo device_;
   const HostRange cache_, rope_;
   const uint64_t rope_row_bytes_;
-  CudaStream stream_;
+  CudaStream stream_, aside_;
   Twins twins_;
   CudaMemory scratch_memory_;
   CudaScratch scratch_;

@@ -208,9 +208,7 @@ void GraphCycles::reach(uint32_t positions) {
   if (wanted <= reached_) return;
   reached_ = std::min((wanted + kRotationsAhead - 1) / kRotationsAhead * kRotationsAhead, decoder_.options().context);
   decoder_.reach(reached_);
-  if (!with_model()) return;
-  draft_.decoder->reach(reached_);
-  draft_.decoder->cuda()->stream().wait();  // on another queue than the cycles
+  if (with_model()) draft_.decoder->reach(reached_);
 }
 
 // Cycles up to kInFlight, as far as they can have something to do: each commits at least one token.
