@@ -69,6 +69,11 @@ inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail_cuda(error, cudaGetErrorString(error), what);
 }
 
+// Kernels of narrow passes have a block of threads for each processor, and two of them fit on one, never three: then each processor runs
+// a block of one kernel and prepares a block of the next. (With fewer blocks, or room for three, the next kernel's blocks gather where room
+// is, and the processors that they leave out stay idle.)
+constexpr size_t kPairShared = 78 * 1024;
+
 // More shared memory than a kernel has without asking.
 template <typename Kernel>
 void allow_shared(Kernel kernel, size_t bytes) {
@@ -103,6 +108,8 @@ void launch_clusters(const CudaLaunch& on, Kernel kernel, uint32_t cluster, dim3
 
 template <typename Kernel, typename... Args>
 void launch(const CudaLaunch& on, Kernel kernel, dim3 grid, uint32_t threads, size_t shared, const Args&... args) {
+  // One split of first cache and shared memory for all: a processor that has to change it runs empty first.
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "shared memory of a kernel");
   launch_clusters(on, kernel, 1, grid, threads, shared, args...);
 }
 

@@ -17,18 +17,20 @@ struct StepShape {
   __host__ __device__ static uint32_t value_bytes(uint32_t dim) {
     return kSlots * ((dim + 15) / 16 * 16) * kSize + (kFormat == KvFormat::q8 ? kSlots * (dim / 32) * 4 : 0);
   }
-  __host__ static size_t bytes(uint32_t dim, uint32_t chunks) {
-    const size_t rest = sizeof(float) * kQueries * (dim + 4 * kSlots + kSlots + 2) + (kFormat == KvFormat::q8 ? kQueries * (dim + dim / 8) : 0);
+  __host__ static size_t bytes(uint32_t dim, uint32_t chunks, uint32_t rope_dim, uint32_t rows) {
+    const size_t rest = sizeof(float) * kQueries * (dim + 4 * kSlots + kSlots + 2) + (kFormat == KvFormat::q8 ? kQueries * (dim + dim / 8) : 0) +
+                        sizeof(float) * 2 * rope_dim * rows;
     return std::max<size_t>(key_bytes(dim) + value_bytes(dim), join_bytes(chunks)) + rest;
   }
 };
 
 template <KvFormat kFormat>
-__device__ AttendShared<kFormat> carve(uint8_t* shared, uint32_t dim, uint32_t front) {
+__device__ AttendShared<kFormat> carve(uint8_t* shared, uint32_t dim, uint32_t front, uint32_t rope_floats) {
   using Shape = StepShape<kFormat>;
   AttendShared<kFormat> s;
   s.chunk = {shared, shared + Shape::key_bytes(dim), dim, Shape::group_stride(dim)};
-  s.q = reinterpret_cast<float*>(shared + front);
+  s.rope = reinterpret_cast<float*>(shared + front);
+  s.q = s.rope + rope_floats;
   s.pairs = s.q + dim * kQueries;
   s.p = s.pairs + 4 * kQueries * kSlots;
   s.sums = s.p + kQueries * kSlots;
@@ -62,47 +64,67 @@ struct RowsOfChunk {
       : begin(chunk * kSlots > position ? min(rows, chunk * kSlots - position) : 0), end(min(rows, (chunk + 1) * kSlots - min((chunk + 1) * kSlots, position))) {}
 };
 
-// Keys and values of the pass's own rows, to shared memory and, by one block of each head, to the cache.
+// Keys and values of the pass's own rows, to shared memory and, by one block of each head, to the cache. Whole warps work, because a
+// rotation takes two lanes.
 template <KvFormat kFormat>
-__device__ void put_rows(const CudaAttend& a, const KvPlace<kFormat>& chunk, const KvPlace<kFormat>& cache, bool keep, uint32_t head,
+__device__ void put_rows(const CudaAttend& a, const AttendShared<kFormat>& s, const KvPlace<kFormat>& cache, bool keep, uint32_t head,
                          uint32_t position, RowsOfChunk rows) {
-  const uint32_t dim = a.layout.head_dim, width = a.layout.heads * dim;
-  for (uint32_t i = threadIdx.x; i < (rows.end - rows.begin) * dim; i += kStepThreads) {
-    const uint32_t row = rows.begin + i / dim, d = i % dim, at = position + row, slot = at % kSlots;
+  const uint32_t dim = a.layout.head_dim, width = a.layout.heads * dim, end = (rows.end - rows.begin) * dim;
+  for (uint32_t i = threadIdx.x; i / kWarp * kWarp < end; i += kStepThreads) {
+    const uint32_t at = min(i, end - 1), row = rows.begin + at / dim, d = at % dim, slot = (position + row) % kSlots;
     const size_t first = size_t{row} * width + size_t{head} * dim;
-    const float k = rotate(a.k + first, a.rope + size_t{at} * 2 * a.rope_dim, a.rope_dim, d), v = __ldcg(a.v + first + d);
+    const float x = __ldcg(a.k + first + d), v = __ldcg(a.v + first + d), k = rotate(x, s.rope + row * 2 * a.rope_dim, a.rope_dim, d);
+    if (i >= end) continue;
     if constexpr (kFormat == KvFormat::q8) {
       // dim is a multiple of 32: a warp never leaves a row.
       const QuantizedLane key = quantize_lane(k), value = quantize_lane(v);
-      chunk.put_key_block(slot, d / 32, key);
-      chunk.put_value_block(slot, d / 32, value);
+      s.chunk.put_key_block(slot, d / 32, key);
+      s.chunk.put_value_block(slot, d / 32, value);
       if (keep) cache.put_key_block(slot, d / 32, key);
       if (keep) cache.put_value_block(slot, d / 32, value);
     } else {
-      chunk.put_key(slot, d, k);
-      chunk.put_value(slot, d, v);
+      s.chunk.put_key(slot, d, k);
+      s.chunk.put_value(slot, d, v);
       if (keep) cache.put_key(slot, d, k);
       if (keep) cache.put_value(slot, d, v);
     }
   }
 }
 
-// Queries first .. first + queries - 1 of a row, rotated; those beyond repeat the last, and nobody reads what becomes of them.
-template <KvFormat kFormat>
-__device__ void load_queries(const CudaAttend& a, const AttendShared<kFormat>& s, uint32_t row, uint32_t first, uint32_t queries, uint32_t position) {
-  const uint32_t dim = a.layout.head_dim;
-  const float* rope = a.rope + size_t{position} * 2 * a.rope_dim;
-  for (uint32_t i = threadIdx.x; i < kQueries * dim; i += kStepThreads) {
-    const uint32_t query = i / dim, d = i % dim;
-    const float x = rotate(a.q + (size_t{row} * a.heads + first + min(query, queries - 1)) * dim, rope, a.rope_dim, d);
-    s.q[d * kQueries + query] = x;
-    if constexpr (kFormat == KvFormat::q8) {
-      const QuantizedLane q = quantize_lane(x);
-      s.q8[i] = static_cast<int8_t>(q.code);
-      if (d % 32 == 0) s.dq[i / 32] = q.d;
+// A batch of queries of a row, rotated; those beyond repeat the last, and nobody reads what becomes of them. take() asks for them,
+// put() leaves them in shared memory.
+class Queries {
+ public:
+  static constexpr uint32_t kMost = 256 * kQueries / kStepThreads;
+  __device__ void take(const CudaAttend& a, uint32_t row, uint32_t first, uint32_t queries) {
+    const uint32_t dim = a.layout.head_dim;
+#pragma unroll
+    for (uint32_t j = 0; j < kMost; ++j) {
+      const uint32_t i = min(threadIdx.x + j * kStepThreads, kQueries * dim - 1);
+      x_[j] = __ldcg(a.q + (size_t{row} * a.heads + first + min(i / dim, queries - 1)) * dim + i % dim);
     }
   }
-}
+  template <KvFormat kFormat>
+  __device__ void put(const CudaAttend& a, const AttendShared<kFormat>& s, uint32_t row) const {
+    const uint32_t dim = a.layout.head_dim;
+#pragma unroll
+    for (uint32_t j = 0; j < kMost; ++j) {
+      const uint32_t i = threadIdx.x + j * kStepThreads, query = i / dim, d = i % dim;
+      if (i / kWarp * kWarp >= kQueries * dim) continue;
+      const float x = rotate(x_[j], s.rope + row * 2 * a.rope_dim, a.rope_dim, d);
+      if (i >= kQueries * dim) continue;
+      s.q[d * kQueries + query] = x;
+      if constexpr (kFormat == KvFormat::q8) {
+        const QuantizedLane q = quantize_lane(x);
+        s.q8[i] = static_cast<int8_t>(q.code);
+        if (d % 32 == 0) s.dq[i / 32] = q.d;
+      }
+    }
+  }
+
+ private:
+  float x_[kMost];
+};
 
 // What a batch of queries gives over a chunk: the row itself where there is no other chunk, else a part.
 template <KvFormat kFormat>
@@ -147,60 +169,86 @@ __device__ void join_row(const CudaAttend& a, uint8_t* shared, uint32_t first, u
   __syncthreads();
 }
 
+// What a block of threads does at a time: a chunk of one KV head, for every rows_apart-th row of the pass.
+struct Item {
+  uint32_t chunk, head, row;
+};
+struct Items {
+  uint32_t heads, rows_apart, count;
+  __device__ Items(const CudaAttend& a, uint32_t chunks, uint32_t rows)
+      : heads(a.layout.heads), rows_apart(max(1u, min(rows, gridDim.x / max(1u, chunks * heads)))), count(rows == 0 ? 0 : chunks * heads * rows_apart) {}
+  __device__ Item operator[](uint32_t i) const { return {i / (heads * rows_apart), i / rows_apart % heads, i % rows_apart}; }
+};
+
+template <KvFormat kFormat>
+__device__ void attend_item(const CudaAttend& a, const AttendShared<kFormat>& s, const Items& items, Item item, uint32_t position, uint32_t rows,
+                            uint32_t chunks) {
+  const uint32_t dim = a.layout.head_dim, queries = a.heads / a.layout.heads, begin = item.chunk * kSlots;
+  Queries q;
+  if (position + item.row >= begin) q.take(a, item.row, item.head * queries, min(kQueries, queries));
+  copy_wait<0>();
+  __syncthreads();
+  put_rows(a, s, cache_place<kFormat>(a.layout, a.layer, item.chunk, item.head), item.row == 0, item.head, position,
+           RowsOfChunk(item.chunk, position, rows));
+  for (uint32_t r = item.row; r < rows; r += items.rows_apart) {
+    if (position + r < begin) continue;
+    const uint32_t n = min(kSlots, position + r + 1 - begin);
+    for (uint32_t q0 = 0; q0 < queries; q0 += kQueries) {
+      const uint32_t batch = min(kQueries, queries - q0), first = item.head * queries + q0;
+      if (r != item.row || q0 != 0) q.take(a, r, first, batch);
+      q.put(a, s, r);
+      __syncthreads();
+      score(s, n, a.scale);
+      __syncthreads();
+      sum_scores(s, n);
+      __syncthreads();
+      float* parts = a.parts + ((size_t{r} * a.heads + first) * a.part_chunks + item.chunk) * part_floats(dim);
+      float* out = a.joined != nullptr && chunks == 1 ? a.joined + size_t{first} * dim : nullptr;
+      leave(a, s, n, batch, parts, a.part_chunks * part_floats(dim), out);
+      __syncthreads();
+    }
+  }
+}
+
 template <KvFormat kFormat>
 __global__ void __launch_bounds__(kStepThreads)
     attend_step(const CudaStep* step, const __grid_constant__ CudaAttend a, uint32_t front) {
   extern __shared__ __align__(128) uint8_t shared[];
   release_next();
-  const uint32_t dim = a.layout.head_dim, head = blockIdx.y, queries = a.heads / a.layout.heads;
-  const AttendShared<kFormat> s = carve<kFormat>(shared, dim, front);
-  // The rows of earlier passes were there before the list began.
+  const uint32_t queries = a.heads / a.layout.heads;
+  const AttendShared<kFormat> s = carve<kFormat>(shared, a.layout.head_dim, front, 2 * a.rope_dim * a.rows);
   const uint32_t rows = step->rows, position = step->position, chunks = (position + rows + kSlots - 1) / kSlots;
-  const bool mine = rows != 0 && blockIdx.x < chunks && blockIdx.z < rows;
-  const auto old_slots = [&](uint32_t c) { return min(kSlots, position > c * kSlots ? position - c * kSlots : 0); };
-  if (mine) request_chunk(s.chunk, cache_place<kFormat>(a.layout, a.layer, blockIdx.x, head), old_slots(blockIdx.x));
+  const Items items(a, chunks, rows);
+  // The rows of earlier passes were there before the list began.
+  const auto request = [&](Item item) {
+    const uint32_t begin = item.chunk * kSlots, old = min(kSlots, position > begin ? position - begin : 0);
+    request_chunk(s.chunk, cache_place<kFormat>(a.layout, a.layer, item.chunk, item.head), old);
+  };
+  if (blockIdx.x < items.count) {
+    copy_run(reinterpret_cast<uint8_t*>(s.rope), reinterpret_cast<const uint8_t*>(a.rope + size_t{position} * 2 * a.rope_dim),
+             rows * 2 * a.rope_dim * sizeof(float));
+    request(items[blockIdx.x]);
+  }
   wait_for_previous();
-  if (!mine) return;
-  for (uint32_t c = blockIdx.x; c < chunks; c += gridDim.x) {
-    const KvPlace<kFormat> cache = cache_place<kFormat>(a.layout, a.layer, c, head);
-    if (c != blockIdx.x) request_chunk(s.chunk, cache, old_slots(c));
-    copy_wait<0>();
-    __syncthreads();
-    put_rows(a, s.chunk, cache, blockIdx.z == 0, head, position, RowsOfChunk(c, position, rows));
-    for (uint32_t r = blockIdx.z; r < rows; r += gridDim.z) {
-      if (position + r < c * kSlots) continue;
-      const uint32_t n = min(kSlots, position + r + 1 - c * kSlots);
-      for (uint32_t q0 = 0; q0 < queries; q0 += kQueries) {
-        const uint32_t batch = min(kQueries, queries - q0), first = head * queries + q0;
-        load_queries(a, s, r, first, batch, position + r);
-        __syncthreads();
-        score(s, n, a.scale);
-        __syncthreads();
-        sum_scores(s, n);
-        __syncthreads();
-        float* parts = a.parts + ((size_t{r} * a.heads + first) * a.part_chunks + c) * part_floats(dim);
-        float* out = a.joined != nullptr && chunks == 1 ? a.joined + size_t{first} * dim : nullptr;
-        leave(a, s, n, batch, parts, a.part_chunks * part_floats(dim), out);
-        __syncthreads();
-      }
-    }
-    if (a.joined == nullptr || chunks == 1 || !last_to_come(a.counters + head, chunks)) continue;
-    for (uint32_t q0 = 0; q0 < queries; q0 += kQueries) join_row(a, shared, head * queries + q0, min(kQueries, queries - q0), chunks);
+  for (uint32_t i = blockIdx.x; i < items.count; i += gridDim.x) {
+    const Item item = items[i];
+    if (i != blockIdx.x) request(item);
+    attend_item(a, s, items, item, position, rows, chunks);
+    if (a.joined == nullptr || chunks == 1 || !last_to_come(a.counters + item.head, chunks)) continue;
+    for (uint32_t q0 = 0; q0 < queries; q0 += kQueries) join_row(a, shared, item.head * queries + q0, min(kQueries, queries - q0), chunks);
   }
 }
 
 template <KvFormat kFormat>
 void launch_format(const CudaLaunch& on, const CudaStep* step, const CudaAttend& a) {
-  const uint32_t dim = a.layout.head_dim;
-  const uint32_t chunks = a.joined != nullptr ? a.part_chunks : 0;
-  const size_t shared = StepShape<kFormat>::bytes(dim, chunks);
+  using Shape = StepShape<kFormat>;
+  const uint32_t dim = a.layout.head_dim, chunks = a.joined != nullptr ? a.part_chunks : 0;
+  const size_t shared = std::max(kPairShared, Shape::bytes(dim, chunks, a.rope_dim, a.rows));
+  if (dim % 2 != 0 || dim > 256) fail_cuda_shape("elements of an attention head", dim, "use --device cpu");
   if (shared > 227 * 1024) fail_cuda_shape("elements of an attention head, in 128 positions of this KV format,", dim, "use --kv f16 or q8");
-  const auto front = static_cast<uint32_t>(
-      std::max<size_t>(StepShape<kFormat>::key_bytes(dim) + StepShape<kFormat>::value_bytes(dim), join_bytes(chunks)));
+  const auto front = static_cast<uint32_t>(std::max<size_t>(Shape::key_bytes(dim) + Shape::value_bytes(dim), join_bytes(chunks)));
   allow_shared(attend_step<kFormat>, shared);
-  const uint32_t heads = a.layout.heads, rows_apart = std::max(1u, std::min(a.rows, 2 * on.processors / heads));
-  const uint32_t blocks = std::clamp(4 * on.processors / (heads * rows_apart), 1u, a.part_chunks);
-  launch(on, attend_step<kFormat>, dim3(blocks, heads, rows_apart), kStepThreads, shared, step, a, front);
+  launch(on, attend_step<kFormat>, dim3(on.processors), kStepThreads, shared, step, a, front);
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 
 namespace stet::cuda {
 
-// Element d of a rotated head of `x`, written by another kernel.
-__device__ __forceinline__ float rotate(const float* x, const float* rope, uint32_t rope_dim, uint32_t d) {
-  if (d >= rope_dim) return __ldcg(x + d);
-  return __fadd_rn(__fmul_rn(__ldcg(x + d), rope[d]), __fmul_rn(__ldcg(x + (d ^ 1u)), rope[rope_dim + d]));
+// An element of a rotated head. Its neighbour of the pair is in the neighbouring lane; rope: cosines, then signed sines.
+__device__ __forceinline__ float rotate(float x, const float* rope, uint32_t rope_dim, uint32_t d) {
+  const float other = __shfl_xor_sync(kAll, x, 1);
+  return d >= rope_dim ? x : __fadd_rn(__fmul_rn(x, rope[d]), __fmul_rn(other, rope[rope_dim + d]));
 }
 
 template <KvFormat kFormat>

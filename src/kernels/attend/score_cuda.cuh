@@ -12,6 +12,7 @@ constexpr uint32_t kQueries = 4;  // attended together
 template <KvFormat kFormat>
 struct AttendShared {
   KvPlace<kFormat> chunk;
+  float* rope;   // [row][2][rope_dim]
   float* q;      // [head_dim][kQueries]
   float* pairs;  // [4][kQueries][kSlots]: sums over d = 2c and 2c + 1 (mod 8)
   float* p;      // [kQueries][kSlots]

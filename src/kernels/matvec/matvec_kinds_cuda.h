@@ -5,6 +5,9 @@
 
 namespace stet {
 
+// For one row, made from its source by the product itself.
+void launch_row_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
+
 // For up to 16 rows of x; more are groups that read the weights once each.
 void launch_integer_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
 void launch_float_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);

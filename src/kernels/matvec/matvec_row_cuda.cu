@@ -1,6 +1,7 @@
 // Products with one row of activations: a warp (of float weights half a warp) has a segment of a tile. Every block of threads makes the
 // activations itself, so that nothing stands between two products; its rings are full before it waits.
 #include "base/cuda/warp_ring.cuh"
+#include "kernels/matvec/matvec_kinds_cuda.h"
 #include "kernels/matvec/matvec_shape.cuh"
 #include "kernels/matvec/row_unit.cuh"
 
@@ -8,7 +9,8 @@ namespace stet::cuda {
 namespace {
 
 #ifdef STET_PROBE
-__device__ long long g_probe[8];
+__device__ long long g_probe[8], g_start[132], g_end[132];
+__device__ long long gtime() { long long t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
 #define PROBE(i) if (blockIdx.x == 5 && threadIdx.x == 0) g_probe[i] = clock64();
 #else
 #define PROBE(i)
@@ -45,7 +47,7 @@ struct Schedule {
   bool gated;
   __device__ Schedule(const CudaProduct& p, const RowCut& cut) : slots(cut.slots), gated(p.gated) {
     const uint32_t tasks = gated ? cut.tiles / 2 : cut.tiles;
-    const uint32_t own = (tasks - blockIdx.x + gridDim.x - 1) / gridDim.x, tiles = gated ? 2 * own : own;
+    const uint32_t own = blockIdx.x < tasks ? (tasks - blockIdx.x + gridDim.x - 1) / gridDim.x : 0, tiles = gated ? 2 * own : own;
     rounds = (tiles + slots - 1) / slots;
   }
   __device__ uint32_t tile(uint32_t round, uint32_t slot) const {
@@ -262,16 +264,21 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   uint8_t* barriers = shared + kRowWarps * Ring::kBytes;
   const Partials partials(barriers + kRowWarps * Ring::kBarrierBytes);
   if (threadIdx.x == 0) partials.init();
-  const bool norm = p.source.weight != nullptr;
-  const RowInput x = row_input(barriers + kRowWarps * Ring::kBarrierBytes + Partials::kBytes, cut.k, Unit::kInteger, norm);
+  const RowInput x = row_input(barriers + kRowWarps * Ring::kBarrierBytes + Partials::kBytes, cut.k, Unit::kInteger);
   const Schedule schedule(p, cut);
   const uint32_t half = Unit::kSegments == 2 ? threadIdx.x % kWarp / 16 : 0;
   const Segments<Unit::kSegments == 2> segments(cut, (warp % cut.warps * Unit::kSegments + half) * cut.per_run);
   Reader reader(p, cut, schedule, segments, slot, Ring(shared + warp * Ring::kBytes, barriers + warp * Ring::kBarrierBytes));
-  if (norm) fetch_norm(x, p.source.weight, cut.k);
+  const bool nothing = (p.head ? step->head_rows : step->rows) == 0;
+  const float* in = p.source.in + (p.source.from_head ? size_t{step->head_first} * cut.k : 0);
+  RowMaker<Unit::kInteger> maker(x, p.source, in, cut.k);
+  maker.fetch();
   PROBE(1) wait_for_previous();
-  PROBE(2) if ((p.head ? step->head_rows : step->rows) == 0) return reader.drain();
-  make_row<Unit::kInteger>(x, p.source, p.source.in + (p.source.from_head ? size_t{step->head_first} * cut.k : 0), cut.k);
+#ifdef STET_PROBE
+  if (threadIdx.x == 0) g_start[blockIdx.x] = gtime();
+#endif
+  PROBE(2) if (nothing) return reader.drain();
+  maker.make([](float d, int32_t sum) { return Unit::second(d, sum); });
   PROBE(3)
   Finisher finisher(p, cut, schedule, partials);
 #pragma unroll 1
@@ -282,26 +289,31 @@ __global__ void __launch_bounds__(kRowThreads, 2)
       const typename Unit::Sums sums = sum_of_run<kFormat, kStages>(reader, segments, cut.per_run, x);
       partials.begin(round);
       Unit::leave(sums, partials.of(round) + warp * kTileRows);
+    } else {
+      partials.begin(round);
     }
     partials.left(round);
     if (finishes) finisher.end(round);
     if (round == 0) { PROBE(4) }
   }
+#ifdef STET_PROBE
+  __syncthreads(); if (threadIdx.x == 0) g_end[blockIdx.x] = gtime();
+#endif
   PROBE(5)
 }
 
 template <Format kFormat, uint32_t kStages>
 size_t shared_bytes(const CudaProduct& p) {
   using Ring = typename RowReader<kFormat, kStages>::Ring;
-  return kRowWarps * (Ring::kBytes + Ring::kBarrierBytes) + Partials::kBytes + row_input_bytes(p.k, RowUnit<kFormat>::kInteger, p.source.weight != nullptr);
+  return kRowWarps * (Ring::kBytes + Ring::kBarrierBytes) + Partials::kBytes + row_input_bytes(p.k, RowUnit<kFormat>::kInteger);
 }
 
 template <Format kFormat, uint32_t kStages>
 void launch_stages(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p, const RowCut& cut) {
-  const size_t shared = shared_bytes<kFormat, kStages>(p);
+  const size_t shared = std::max(kPairShared, shared_bytes<kFormat, kStages>(p));
   const auto kernel = row_product<kFormat, kStages>;
   allow_shared(kernel, shared);
-  launch(on, kernel, dim3(std::min(on.processors, p.gated ? cut.tiles / 2 : cut.tiles)), kRowThreads, shared, step, p, cut);
+  launch(on, kernel, dim3(on.processors), kRowThreads, shared, step, p, cut);
 }
 
 void place_matrices(const CudaProduct& p, RowCut& cut) {
@@ -331,7 +343,6 @@ void launch_row(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p
   cut.per_run = cut.segments / (kSegments * cut.warps);
   // Two tiles at a time, unless blocks of threads would stay without one.
   cut.slots = 2 * cut.warps <= kRowWarps && (p.gated || cut.tiles > on.processors) ? 2 : 1;
-  // Two blocks of threads share a processor where the rings leave room: one fills its rings while the other ends.
   constexpr size_t kMost = 227 * 1024;
   constexpr uint32_t kDeep = STET_DEEP;
   if (shared_bytes<kFormat, kDeep>(p) <= kMost) return launch_stages<kFormat, kDeep>(on, step, p, cut);

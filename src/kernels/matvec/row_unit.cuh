@@ -9,6 +9,11 @@
 #include "formats/pack.h"
 #include "kernels/quantize/row_input_cuda.cuh"
 
+#ifndef STET_CHUNKS
+#define STET_CHUNKS (kChunkBytes <= 1280 ? 2 : 1)
+#define STET_FLOAT_BYTES 1024
+#define STET_DEEP 2
+#endif
 namespace stet::cuda {
 
 // Integer weights: a lane has rows 2g and 2g + 1 (g = lane / 4) of an m16n8k32 product, whose first column is the row of activations.
@@ -23,20 +28,38 @@ struct RowUnit {
   __device__ static uint32_t bytes(uint32_t columns) { return columns / kBlock * kBlockBytes; }
   __device__ static size_t offset(uint32_t column) { return size_t{column / kBlock} * kBlockBytes; }
 
+  // BlockMeta::second: what is added to a minimum, or what stands in the product beside isum.
+  __device__ static float second(float d, int32_t sum) {
+    return W::kMinimum ? __fmul_rn(d, static_cast<float>(sum)) : static_cast<float>(12582912 + W::kOffset * sum);
+  }
+  // float(isum) of both rows.
+  __device__ static float2 isums(const uint8_t* codes, const uint8_t* scales, uint32_t lane, uint2 b, const BlockMeta& m) {
+    if constexpr (W::kHalves) {
+      const int32_t highs[2] = {m.high, m.high};
+      float isum[4];
+      W::product(codes, scales, lane, {b.x, b.y, {m.d, m.d}, {m.sum, m.sum}}, highs, isum);
+      return {isum[0], isum[2]};
+    } else {
+      uint32_t a[4];
+      W::fragment(codes, fragment_offset(lane), lane, a);
+      constexpr int32_t kZero[4] = {kIntegerInFloat, kIntegerInFloat, kIntegerInFloat, kIntegerInFloat};
+      int32_t c[4];
+      mma32(c, a, b.x, b.y, kZero);
+      const float base = W::kMinimum ? 12582912.0f : m.second;
+      return {__fsub_rn(__int_as_float(c[0]), base), __fsub_rn(__int_as_float(c[2]), base)};
+    }
+  }
   __device__ static void add_block(const uint8_t* codes, const uint8_t* scales, const RowInput& x, uint32_t block, Sums& sums) {
-    const uint32_t lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
-    const uint2 b = *reinterpret_cast<const uint2*>(x.codes + size_t{block} * kBlock + t * 8);
+    const uint32_t lane = threadIdx.x % kWarp, g = lane / 4;
     const BlockMeta m = x.blocks[block];
-    const int32_t highs[2] = {m.high, m.high};
-    float isum[4];
-    W::product(codes, scales, lane, {b.x, b.y, {m.d, m.d}, {m.sum, m.sum}}, highs, isum);
+    const float2 isum = isums(codes, scales, lane, *reinterpret_cast<const uint2*>(x.codes + size_t{block} * kBlock + lane % 4 * 8), m);
     const float2 d = W::scale(scales, g);
-    sums.x = __fmaf_rn(__fmul_rn(d.x, m.d), isum[0], sums.x);
-    sums.y = __fmaf_rn(__fmul_rn(d.y, m.d), isum[2], sums.y);
+    sums.x = __fmaf_rn(__fmul_rn(d.x, m.d), isum.x, sums.x);
+    sums.y = __fmaf_rn(__fmul_rn(d.y, m.d), isum.y, sums.y);
     if constexpr (W::kMinimum) {
       const float2 least = W::minimum(scales, g);
-      sums.x = __fmaf_rn(least.x, m.scaled, sums.x);
-      sums.y = __fmaf_rn(least.y, m.scaled, sums.y);
+      sums.x = __fmaf_rn(least.x, m.second, sums.x);
+      sums.y = __fmaf_rn(least.y, m.second, sums.y);
     }
   }
   __device__ static void add(const uint8_t* unit, uint32_t columns, const RowInput& x, uint32_t column, Sums& sums) {
@@ -83,6 +106,7 @@ struct RowUnit<kFormat> {
 #pragma unroll 1
     for (; k < columns; ++k) sum = __fmaf_rn(W::value(w[k * kTileRows]), v[k], sum);
   }
+  __device__ static float second(float, int32_t) { return 0.0f; }
   __device__ static Sums joined(Sums left, Sums right) { return __fadd_rn(left, right); }
   __device__ static void leave(Sums sum, float* partial) {
     sum = __fadd_rn(sum, __shfl_xor_sync(kAll, sum, 16));

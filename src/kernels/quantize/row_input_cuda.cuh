@@ -13,89 +13,33 @@ constexpr uint32_t kNormLanes = 256;  // of a norm's sum
 
 // Of a block of 32 activations.
 struct alignas(16) BlockMeta {
-  float d;            // the scale
-  int32_t sum;        // of the codes
-  float scaled;       // scale * sum, rounded once
-  int32_t high;       // of the codes 16 .. 31
+  float d;             // the scale
+  float second;        // what the format of the weights needs beside it
+  int32_t sum, high;   // of the codes; of the codes 16 .. 31
 };
 
 // Where a row's activations lie in shared memory. Bytes: row_input_bytes().
 struct RowInput {
-  float* values;      // float weights: the activations [k]; integer ones: the row before its norm
-  float* weights;     // of the norm [k]
+  float* values;      // of float weights: [k]
   float* lanes;       // [kNormLanes]
-  uint8_t* codes;     // [k], a block's words of four in the order 0 4 1 5 2 6 3 7
+  uint8_t* codes;     // of integer weights: [k], a block's words of four in the order 0 4 1 5 2 6 3 7
   BlockMeta* blocks;  // [k / 32]
 };
 
 __host__ __device__ constexpr uint32_t padded_floats(uint32_t k) { return (k + 3) / 4 * 4; }
-__host__ __device__ constexpr size_t row_input_bytes(uint32_t k, bool integer, bool norm) {
-  const size_t rows = size_t{integer ? 0u : 1u} + (norm ? (integer ? 2u : 1u) : 0u);
-  return rows * padded_floats(k) * 4 + (norm ? kNormLanes * 4 : 0) + (integer ? size_t{k} + k / 32 * sizeof(BlockMeta) : 0);
+__host__ __device__ constexpr size_t row_input_bytes(uint32_t k, bool integer) {
+  return kNormLanes * 4 + (integer ? size_t{k} + k / 32 * sizeof(BlockMeta) : size_t{padded_floats(k)} * 4);
 }
 
-__device__ __forceinline__ RowInput row_input(uint8_t* memory, uint32_t k, bool integer, bool norm) {
-  RowInput r = {};
-  const auto take = [&](size_t bytes) {
-    uint8_t* p = memory;
-    memory += bytes;
-    return p;
-  };
-  if (!integer || norm) r.values = reinterpret_cast<float*>(take(size_t{padded_floats(k)} * 4));
-  if (norm) r.weights = reinterpret_cast<float*>(take(size_t{padded_floats(k)} * 4));
-  if (norm) r.lanes = reinterpret_cast<float*>(take(kNormLanes * 4));
-  if (integer) r.blocks = reinterpret_cast<BlockMeta*>(take(k / 32 * sizeof(BlockMeta)));
-  if (integer) r.codes = take(k);
-  return r;
+__device__ __forceinline__ RowInput row_input(uint8_t* memory, uint32_t k, bool integer) {
+  uint8_t* row = memory + kNormLanes * 4;
+  return {reinterpret_cast<float*>(row), reinterpret_cast<float*>(memory), integer ? row + k / 32 * sizeof(BlockMeta) : nullptr,
+          reinterpret_cast<BlockMeta*>(row)};
 }
 
-// Four elements a thread where they come in fours.
-template <typename Load>
-__device__ __forceinline__ void fill_row(float* to, uint32_t k, const Load& load) {
-  if (k % 4 != 0) {
-    for (uint32_t i = threadIdx.x; i < k; i += kRowThreads) to[i] = load(i).x;
-    return;
-  }
-#pragma unroll 4
-  for (uint32_t i = threadIdx.x * 4; i < k; i += kRowThreads * 4) *reinterpret_cast<float4*>(to + i) = load(i);
-}
-
-// What depends on no earlier kernel.
-__device__ __forceinline__ void fetch_norm(const RowInput& r, const float* weight, uint32_t k) {
-  const bool fours = k % 4 == 0;
-  fill_row(r.weights, k, [=](uint32_t i) { return fours ? *reinterpret_cast<const float4*>(weight + i) : float4{weight[i], 0, 0, 0}; });
-}
-// Written by another kernel.
-__device__ __forceinline__ float4 row_quad(const float* in, uint32_t i, bool fours) {
-  return fours ? __ldcg(reinterpret_cast<const float4*>(in + i)) : float4{__ldcg(in + i), 0, 0, 0};
-}
-
-// 1 / sqrt(mean of squares + eps) of the row in `values`.
-__device__ __forceinline__ float norm_of_row(const RowInput& r, uint32_t k, float eps) {
-  if (threadIdx.x < kNormLanes) {
-    float sum = 0.0f;
-#pragma unroll 8
-    for (uint32_t i = threadIdx.x; i < k; i += kNormLanes) sum = __fmaf_rn(r.values[i], r.values[i], sum);
-    r.lanes[threadIdx.x] = sum;
-  }
-  __syncthreads();
-  // Folded in halves, by every warp for itself.
-  float x[8];
-#pragma unroll
-  for (uint32_t i = 0; i < 8; ++i) x[i] = r.lanes[i * kWarp + threadIdx.x % kWarp];
-#pragma unroll
-  for (uint32_t width = 4; width >= 1; width /= 2)
-#pragma unroll
-    for (uint32_t i = 0; i < width; ++i) x[i] = __fadd_rn(x[i], x[i + width]);
-  float total = x[0];
-#pragma unroll
-  for (uint32_t width = kWarp / 2; width >= 1; width /= 2) total = __fadd_rn(total, __shfl_xor_sync(kAll, total, width));
-  const float mean = __fdiv_rn(total, static_cast<float>(k));
-  return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps)));
-}
-
-// Four activations of a lane, eight lanes a block of 32, to their places. Every lane of the warp takes part.
-__device__ __forceinline__ void put_quad(const RowInput& r, uint32_t quad, float4 x) {
+// Four activations of a lane, eight lanes a block of 32, to their places. Every lane of the warp takes part. second(d, sum): BlockMeta.
+template <typename Second>
+__device__ __forceinline__ void put_quad(const RowInput& r, uint32_t quad, float4 x, const Second& second) {
   const QuantizedQuad q = quantize_quad(x);
   const uint32_t word = quad % 8, block = quad / 8;
   const int32_t quarter = q.code[0] + q.code[1] + q.code[2] + q.code[3];
@@ -105,7 +49,7 @@ __device__ __forceinline__ void put_quad(const RowInput& r, uint32_t quad, float
   reinterpret_cast<uint32_t*>(r.codes)[block * 8 + word % 4 * 2 + word / 4] =
       static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 | static_cast<uint32_t>(q.code[2] & 255) << 16 |
       static_cast<uint32_t>(q.code[3]) << 24;
-  if (word == 4) r.blocks[block] = {q.d, sum, __fmul_rn(q.d, static_cast<float>(sum)), half};  // half: of the lanes 4 .. 7
+  if (word == 4) r.blocks[block] = {q.d, second(q.d, sum), sum, half};  // half: of the lanes 4 .. 7
 }
 
 __device__ __forceinline__ float4 normed(float4 x, float factor, float4 w) {
@@ -113,30 +57,109 @@ __device__ __forceinline__ float4 normed(float4 x, float factor, float4 w) {
           __fmul_rn(__fmul_rn(x.w, factor), w.w)};
 }
 
+// Makes the row. Quads of elements go round the threads; those of the first round, and what the norm multiplies them with, are in registers
+// early: fetch() reads what depends on no earlier kernel, make() the rest. Rows of another length than whole quads go one by one.
 template <bool kInteger>
-__device__ __forceinline__ void make_row(const RowInput& r, const CudaRowSource& s, const float* in, uint32_t k) {
-  const bool norm = s.weight != nullptr, fours = k % 4 == 0;
-  float factor = 0.0f;
-  if (norm || !kInteger) fill_row(r.values, k, [=](uint32_t i) { return row_quad(in, i, fours); });
-  if (norm) {
+class RowMaker {
+ public:
+  __device__ RowMaker(const RowInput& r, const CudaRowSource& s, const float* in, uint32_t k)
+      : r_(r), weight_(s.weight), in_(in), eps_(s.eps), k_(k), quads_(k % 4 == 0 ? k / 4 : 0) {}
+
+  __device__ void fetch() {
+    if (weight_ == nullptr) return;
+#pragma unroll
+    for (uint32_t i = 0; i < kEarly; ++i) w_[i] = __ldg(reinterpret_cast<const float4*>(weight_) + place(i * kRowThreads));
+  }
+  template <typename Second>
+  __device__ void make(const Second& second) {
+    float4 x[kEarly];
+#pragma unroll
+    for (uint32_t i = 0; i < kEarly; ++i) x[i] = quad_of(place(i * kRowThreads));
+    const float factor = weight_ != nullptr ? norm_factor() : 0.0f;
+#pragma unroll
+    for (uint32_t i = 0; i < kEarly; ++i)
+      if (first() + i * kRowThreads < quads_) put(place(i * kRowThreads), weight_ != nullptr ? normed(x[i], factor, w_[i]) : x[i], second);
+#pragma unroll 1
+    for (uint32_t at = kEarly * kRowThreads; first() + at < quads_; at += kLate * kRowThreads) put_late(at, factor, second);
+    if (quads_ == 0) put_one_by_one(factor);
     __syncthreads();
-    factor = norm_of_row(r, k, s.eps);
   }
-  if constexpr (kInteger) {
-    const uint32_t quads = k / 4;
-    // Every lane of a warp goes round as often as the first: the last block is done twice rather than not together.
-#pragma unroll 2
-    for (uint32_t first = threadIdx.x / kWarp * kWarp; first < quads; first += kRowThreads) {
-      uint32_t quad = first + threadIdx.x % kWarp;
-      if (quad >= quads) quad = quads - 8 + quad % 8;
-      const float4 x = norm ? normed(reinterpret_cast<const float4*>(r.values)[quad], factor, reinterpret_cast<const float4*>(r.weights)[quad])
-                            : row_quad(in, quad * 4, true);
-      put_quad(r, quad, x);
+
+ private:
+  static constexpr uint32_t kEarly = 2, kLate = 3;  // rounds
+
+  // Every lane of a warp goes round as often as the first: the last block is done twice rather than not together.
+  __device__ uint32_t first() const { return threadIdx.x / kWarp * kWarp; }
+  __device__ uint32_t place(uint32_t at) const {
+    const uint32_t quad = threadIdx.x + at;
+    return quad < quads_ ? quad : quads_ < 8 ? 0 : quads_ - 8 + quad % 8;
+  }
+  // Written by another kernel.
+  __device__ float4 quad_of(uint32_t quad) const { return quads_ == 0 ? float4{} : __ldcg(reinterpret_cast<const float4*>(in_) + quad); }
+  template <typename Second>
+  __device__ void put(uint32_t quad, float4 x, const Second& second) const {
+    if constexpr (kInteger) {
+      put_quad(r_, quad, x, second);
+    } else {
+      reinterpret_cast<float4*>(r_.values)[quad] = x;
     }
-  } else if (norm) {
-    for (uint32_t i = threadIdx.x; i < k; i += kRowThreads) r.values[i] = __fmul_rn(__fmul_rn(r.values[i], factor), r.weights[i]);
   }
-  __syncthreads();
-}
+  template <typename Second>
+  __device__ void put_late(uint32_t at, float factor, const Second& second) const {
+    float4 x[kLate];
+#pragma unroll
+    for (uint32_t i = 0; i < kLate; ++i) x[i] = quad_of(place(at + i * kRowThreads));
+#pragma unroll
+    for (uint32_t i = 0; i < kLate; ++i) {
+      if (first() + at + i * kRowThreads >= quads_) return;
+      const uint32_t quad = place(at + i * kRowThreads);
+      put(quad, weight_ != nullptr ? normed(x[i], factor, reinterpret_cast<const float4*>(weight_)[quad]) : x[i], second);
+    }
+  }
+  __device__ void put_one_by_one(float factor) const {
+    if constexpr (!kInteger)
+      for (uint32_t i = threadIdx.x; i < k_; i += kRowThreads) {
+        const float x = __ldcg(in_ + i);
+        r_.values[i] = weight_ != nullptr ? __fmul_rn(__fmul_rn(x, factor), weight_[i]) : x;
+      }
+  }
+
+  // 1 / sqrt(mean of squares + eps), a thread a lane of the sum.
+  __device__ float norm_factor() const {
+    if (threadIdx.x < kNormLanes) {
+      float sum = 0.0f;
+#pragma unroll 1
+      for (uint32_t i = threadIdx.x; i < k_; i += 16 * kNormLanes) {
+        float x[16];
+#pragma unroll
+        for (uint32_t j = 0; j < 16; ++j) x[j] = i + j * kNormLanes < k_ ? __ldcg(in_ + i + j * kNormLanes) : 0.0f;
+#pragma unroll
+        for (uint32_t j = 0; j < 16; ++j)
+          if (i + j * kNormLanes < k_) sum = __fmaf_rn(x[j], x[j], sum);
+      }
+      r_.lanes[threadIdx.x] = sum;
+    }
+    __syncthreads();
+    // Folded in halves, by every warp for itself.
+    float x[8];
+#pragma unroll
+    for (uint32_t i = 0; i < 8; ++i) x[i] = r_.lanes[i * kWarp + threadIdx.x % kWarp];
+#pragma unroll
+    for (uint32_t width = 4; width >= 1; width /= 2)
+#pragma unroll
+      for (uint32_t i = 0; i < width; ++i) x[i] = __fadd_rn(x[i], x[i + width]);
+    float total = x[0];
+#pragma unroll
+    for (uint32_t width = kWarp / 2; width >= 1; width /= 2) total = __fadd_rn(total, __shfl_xor_sync(kAll, total, width));
+    const float mean = __fdiv_rn(total, static_cast<float>(k_));
+    return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps_)));
+  }
+
+  const RowInput r_;
+  const float *weight_, *in_;
+  const float eps_;
+  const uint32_t k_, quads_;
+  float4 w_[kEarly] = {};
+};
 
 }  // namespace stet::cuda

@@ -113,10 +113,15 @@ class GraphInterpreter final : public CudaInterpreter {
   const float* device_address(const Buffer& buffer) const override { return twins_.of(buffer.data); }
   uint32_t record(const LoweredList& list, const CudaLaunch& on) const override {
     uint32_t kernels = 0;
-    for (const auto& stage : lists_.at(&list).stages) {
-      for (const CudaLaunchFn& kernel : stage) kernel(on);
-      kernels += static_cast<uint32_t>(stage.size());
-    }
+    // The first kernel of a pass waits for the end of the one that wrote its step: the others read that before they wait.
+    CudaLaunch as = on;
+    as.pdl = on.pdl && list.list->rows == RowSet::head;
+    for (const auto& stage : lists_.at(&list).stages)
+      for (const CudaLaunchFn& kernel : stage) {
+        kernel(as);
+        as.pdl = on.pdl;
+        ++kernels;
+      }
     return kernels;
   }
 
