@@ -1,5 +1,6 @@
-// A ring of places in shared memory that a warp fills from global memory for itself, a run of bytes for the warp or for each of its halves. Devices
-// from sm_90 on have an engine that copies whole runs; before, the lanes copy 16 bytes each.
+// A ring of places in shared memory that a warp fills from global memory for itself, a run of bytes for the warp or for
+// each of its halves. Devices from sm_90 on have an engine that copies whole runs; before, the lanes copy 16 bytes
+// each.
 #pragma once
 
 #include "base/cuda/device.cuh"
@@ -18,9 +19,15 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
   uint32_t done = 0;
   while (done == 0) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
 #else
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
 #endif
   }
 }
@@ -32,7 +39,7 @@ class WarpRing {
   // The runs of two halves begin in different banks.
   static constexpr uint32_t kRunStride = (kRunBytes + 127) / 128 * 128 + (kRuns == 2 ? 64 : 0);
   static constexpr uint32_t kBytes = (kStages * kRuns * kRunStride + 127) / 128 * 128;  // of a warp
-  static constexpr uint32_t kBarrierBytes = kStages * 8;         // of a warp
+  static constexpr uint32_t kBarrierBytes = kStages * 8;                                // of a warp
 
   // memory: kBytes, aligned to 128; barriers: kBarrierBytes, aligned to 8.
   __device__ WarpRing(uint8_t* memory, uint8_t* barriers) : memory_(memory), barriers_(shared_address(barriers)) {
@@ -56,9 +63,11 @@ class WarpRing {
       const uint32_t barrier = barriers_ + asked_ * 8;
       asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
       if (bytes != 0)
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(from),
-                     "r"(bytes), "r"(barrier), "l"(policy_)
-                     : "memory");
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], "
+            "%4;" ::"r"(to),
+            "l"(from), "r"(bytes), "r"(barrier), "l"(policy_)
+            : "memory");
     }
 #else
     for (uint32_t i = threadIdx.x % kLanes * 16; i < bytes; i += kLanes * 16)
@@ -100,7 +109,9 @@ class WarpRing {
  private:
   static constexpr uint32_t kLanes = kWarp / kRuns;  // of a run
   __device__ static uint32_t next(uint32_t stage) { return stage + 1 == kStages ? 0 : stage + 1; }
-  __device__ uint8_t* run(uint32_t stage) const { return memory_ + (stage * kRuns + threadIdx.x % kWarp / kLanes) * kRunStride; }
+  __device__ uint8_t* run(uint32_t stage) const {
+    return memory_ + (stage * kRuns + threadIdx.x % kWarp / kLanes) * kRunStride;
+  }
 
   uint8_t* memory_;
   uint32_t barriers_;

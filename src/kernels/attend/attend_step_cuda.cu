@@ -1,5 +1,5 @@
-// The attention of a narrow pass in one kernel: rotation, the cache rows of the pass, one chunk of 128 positions of one KV head a block of
-// threads, and where the pass has one row the join of all chunks by whoever comes last.
+// The attention of a narrow pass in one kernel: rotation, the cache rows of the pass, one chunk of 128 positions of one
+// KV head a block of threads, and where the pass has one row the join of all chunks by whoever comes last.
 #include "kernels/attend/attend_cuda.h"
 #include "kernels/attend/join_tree_cuda.cuh"
 
@@ -10,7 +10,9 @@ template <KvFormat kFormat>
 struct StepShape {
   static constexpr uint32_t kSize = sizeof(typename KvElement<kFormat>::Type);
   // Groups of keys begin in different banks.
-  __host__ __device__ static uint32_t group_stride(uint32_t dim) { return dim * kSlotGroup + (kFormat == KvFormat::q8 ? 64 : 32 / kSize); }
+  __host__ __device__ static uint32_t group_stride(uint32_t dim) {
+    return dim * kSlotGroup + (kFormat == KvFormat::q8 ? 64 : 32 / kSize);
+  }
   __host__ __device__ static uint32_t key_bytes(uint32_t dim) {
     return kSlots / kSlotGroup * group_stride(dim) * kSize + (kFormat == KvFormat::q8 ? kSlots * (dim / 32) * 4 : 0);
   }
@@ -18,7 +20,8 @@ struct StepShape {
     return kSlots * ((dim + 15) / 16 * 16) * kSize + (kFormat == KvFormat::q8 ? kSlots * (dim / 32) * 4 : 0);
   }
   __host__ static size_t bytes(uint32_t dim, uint32_t chunks, uint32_t rope_dim, uint32_t rows) {
-    const size_t rest = sizeof(float) * kQueries * (dim + 4 * kSlots + kSlots + 2) + (kFormat == KvFormat::q8 ? kQueries * (dim + dim / 8) : 0) +
+    const size_t rest = sizeof(float) * (kQueries * (dim + 4 * kSlots + kSlots + 2) + kStepThreads / kWarp) +
+                        (kFormat == KvFormat::q8 ? kQueries * (dim + dim / 8) : 0) +
                         sizeof(float) * 2 * rope_dim * rows;
     return std::max<size_t>(key_bytes(dim) + value_bytes(dim), join_bytes(chunks)) + rest;
   }
@@ -33,7 +36,8 @@ __device__ AttendShared<kFormat> carve(uint8_t* shared, uint32_t dim, uint32_t f
   s.q = s.rope + rope_floats;
   s.pairs = s.q + dim * kQueries;
   s.p = s.pairs + 4 * kQueries * kSlots;
-  s.sums = s.p + kQueries * kSlots;
+  s.most = s.p + kQueries * kSlots;
+  s.sums = s.most + kStepThreads / kWarp;
   s.dq = s.sums + kQueries * 2;
   s.q8 = reinterpret_cast<int8_t*>(s.dq + kQueries * (dim / 32));
   return s;
@@ -52,8 +56,10 @@ __device__ void request_chunk(const KvPlace<kFormat>& to, const KvPlace<kFormat>
     copy_async16(to.keys + i / group_bytes * to.group_stride * kSize + i % group_bytes, from.keys + i);
   copy_run(to.values, from.values, n * to.value_stride() * kSize);
   if constexpr (kFormat == KvFormat::q8) {
-    copy_run(reinterpret_cast<uint8_t*>(to.key_scales()), reinterpret_cast<const uint8_t*>(from.key_scales()), groups * kSlotGroup * (dim / 32) * 4);
-    copy_run(reinterpret_cast<uint8_t*>(to.value_scales()), reinterpret_cast<const uint8_t*>(from.value_scales()), (n * (dim / 32) * 4 + 15) / 16 * 16);
+    copy_run(reinterpret_cast<uint8_t*>(to.key_scales()), reinterpret_cast<const uint8_t*>(from.key_scales()),
+             groups * kSlotGroup * (dim / 32) * 4);
+    copy_run(reinterpret_cast<uint8_t*>(to.value_scales()), reinterpret_cast<const uint8_t*>(from.value_scales()),
+             (n * (dim / 32) * 4 + 15) / 16 * 16);
   }
   copy_commit();
 }
@@ -61,38 +67,65 @@ __device__ void request_chunk(const KvPlace<kFormat>& to, const KvPlace<kFormat>
 struct RowsOfChunk {
   uint32_t begin, end;  // rows of the pass that lie in a chunk
   __device__ RowsOfChunk(uint32_t chunk, uint32_t position, uint32_t rows)
-      : begin(chunk * kSlots > position ? min(rows, chunk * kSlots - position) : 0), end(min(rows, (chunk + 1) * kSlots - min((chunk + 1) * kSlots, position))) {}
+      : begin(chunk * kSlots > position ? min(rows, chunk * kSlots - position) : 0),
+        end(min(rows, (chunk + 1) * kSlots - min((chunk + 1) * kSlots, position))) {}
 };
 
-// Keys and values of the pass's own rows, to shared memory and, by one block of each head, to the cache. Whole warps work, because a
-// rotation takes two lanes.
+// Keys and values of the pass's own rows, to shared memory and, by one block of each head, to the cache. Whole warps
+// work, because a rotation takes two lanes. take() asks for the first of them, put() does the rest.
 template <KvFormat kFormat>
-__device__ void put_rows(const CudaAttend& a, const AttendShared<kFormat>& s, const KvPlace<kFormat>& cache, bool keep, uint32_t head,
-                         uint32_t position, RowsOfChunk rows) {
-  const uint32_t dim = a.layout.head_dim, width = a.layout.heads * dim, end = (rows.end - rows.begin) * dim;
-  for (uint32_t i = threadIdx.x; i / kWarp * kWarp < end; i += kStepThreads) {
-    const uint32_t at = min(i, end - 1), row = rows.begin + at / dim, d = at % dim, slot = (position + row) % kSlots;
-    const size_t first = size_t{row} * width + size_t{head} * dim;
-    const float x = __ldcg(a.k + first + d), v = __ldcg(a.v + first + d), k = rotate(x, s.rope + row * 2 * a.rope_dim, a.rope_dim, d);
-    if (i >= end) continue;
+class OwnRows {
+ public:
+  __device__ OwnRows(const CudaAttend& a, uint32_t chunk, uint32_t head, uint32_t position, uint32_t rows)
+      : a_(a),
+        rows_(chunk, position, rows),
+        head_(head),
+        position_(position),
+        end_((rows_.end - rows_.begin) * a.layout.head_dim) {}
+  __device__ void take() {
+    if (end_ != 0) take_at(threadIdx.x);
+  }
+  __device__ void put(const AttendShared<kFormat>& s, const KvPlace<kFormat>& cache, bool keep) {
+    for (uint32_t i = threadIdx.x; i / kWarp * kWarp < end_; i += kStepThreads) {
+      if (i != threadIdx.x) take_at(i);
+      const uint32_t at = min(i, end_ - 1), row = rows_.begin + at / a_.layout.head_dim, d = at % a_.layout.head_dim;
+      const float k = rotate(k_, s.rope + row * 2 * a_.rope_dim, a_.rope_dim, d);
+      if (i < end_) put_element(s.chunk, cache, keep, (position_ + row) % kSlots, d, k);
+    }
+  }
+
+ private:
+  __device__ void take_at(uint32_t i) {
+    const uint32_t at = min(i, end_ - 1), dim = a_.layout.head_dim;
+    const size_t place = size_t{rows_.begin + at / dim} * a_.layout.heads * dim + size_t{head_} * dim + at % dim;
+    k_ = __ldcg(a_.k + place);
+    v_ = __ldcg(a_.v + place);
+  }
+  // q8: dim is a multiple of 32, so a warp never leaves a row.
+  __device__ void put_element(const KvPlace<kFormat>& chunk, const KvPlace<kFormat>& cache, bool keep, uint32_t slot,
+                              uint32_t d, float k) const {
     if constexpr (kFormat == KvFormat::q8) {
-      // dim is a multiple of 32: a warp never leaves a row.
-      const QuantizedLane key = quantize_lane(k), value = quantize_lane(v);
-      s.chunk.put_key_block(slot, d / 32, key);
-      s.chunk.put_value_block(slot, d / 32, value);
+      const QuantizedLane key = quantize_lane(k), value = quantize_lane(v_);
+      chunk.put_key_block(slot, d / 32, key);
+      chunk.put_value_block(slot, d / 32, value);
       if (keep) cache.put_key_block(slot, d / 32, key);
       if (keep) cache.put_value_block(slot, d / 32, value);
     } else {
-      s.chunk.put_key(slot, d, k);
-      s.chunk.put_value(slot, d, v);
+      chunk.put_key(slot, d, k);
+      chunk.put_value(slot, d, v_);
       if (keep) cache.put_key(slot, d, k);
-      if (keep) cache.put_value(slot, d, v);
+      if (keep) cache.put_value(slot, d, v_);
     }
   }
-}
 
-// A batch of queries of a row, rotated; those beyond repeat the last, and nobody reads what becomes of them. take() asks for them,
-// put() leaves them in shared memory.
+  const CudaAttend& a_;
+  const RowsOfChunk rows_;
+  const uint32_t head_, position_, end_;
+  float k_ = 0.0f, v_ = 0.0f;
+};
+
+// A batch of queries of a row, rotated; those beyond repeat the last, and nobody reads what becomes of them. take()
+// asks for them, put() leaves them in shared memory.
 class Queries {
  public:
   static constexpr uint32_t kMost = 256 * kQueries / kStepThreads;
@@ -126,19 +159,34 @@ class Queries {
   float x_[kMost];
 };
 
-// What a batch of queries gives over a chunk: the row itself where there is no other chunk, else a part.
+// What a batch of queries gives over a chunk: the row itself where there is no other chunk, else a part. The first half
+// of the threads weighs values, the second adds up the weights meanwhile.
 template <KvFormat kFormat>
-__device__ void leave(const CudaAttend& a, const AttendShared<kFormat>& s, uint32_t n, uint32_t queries, float* parts, size_t apart, float* out) {
-  const uint32_t dim = a.layout.head_dim, pairs = (dim + 1) / 2;
-  for (uint32_t i = threadIdx.x; i < queries * pairs; i += kStepThreads) {
-    const uint32_t query = i / pairs, d = i % pairs * 2;
-    float2 o = weigh(s, n, query, d);
-    float* to = out != nullptr ? out + query * dim : parts + query * apart + kPartHead;
-    if (out != nullptr) o = {__fdiv_rn(o.x, s.sums[query * 2 + 1]), __fdiv_rn(o.y, s.sums[query * 2 + 1])};
-    to[d] = o.x;
-    if (d + 1 < dim) to[d + 1] = o.y;
+__device__ void leave(const CudaAttend& a, const AttendShared<kFormat>& s, uint32_t n, uint32_t queries, float* parts,
+                      size_t apart, float* out) {
+  constexpr uint32_t kHalf = kStepThreads / 2, kMost = 128 * kQueries / kHalf;
+  const uint32_t dim = a.layout.head_dim, pairs = (dim + 1) / 2, i0 = threadIdx.x;
+  float2 o[kMost];
+  if (i0 < kHalf) {
+#pragma unroll
+    for (uint32_t j = 0; j < kMost; ++j)
+      if (const uint32_t i = i0 + j * kHalf; i < queries * pairs) o[j] = weigh(s, n, i / pairs, i % pairs * 2);
+  } else if (const uint32_t query = (i0 - kHalf) / kWarp; query < kQueries) {
+    sum_scores(s, n, query);
   }
-  if (out == nullptr && threadIdx.x < 2 * queries) parts[threadIdx.x / 2 * apart + threadIdx.x % 2] = s.sums[threadIdx.x];
+  __syncthreads();
+  if (i0 < kHalf) {
+#pragma unroll
+    for (uint32_t j = 0; j < kMost; ++j) {
+      const uint32_t i = i0 + j * kHalf, query = i / pairs, d = i % pairs * 2;
+      if (i >= queries * pairs) continue;
+      float* to = out != nullptr ? out + query * dim : parts + query * apart + kPartHead;
+      const float l = s.sums[query * 2 + 1];
+      to[d] = out != nullptr ? __fdiv_rn(o[j].x, l) : o[j].x;
+      if (d + 1 < dim) to[d + 1] = out != nullptr ? __fdiv_rn(o[j].y, l) : o[j].y;
+    }
+  }
+  if (out == nullptr && i0 < 2 * queries) parts[i0 / 2 * apart + i0 % 2] = s.sums[i0];
 }
 
 // Whether this block is the last of `all` to come here for this head.
@@ -158,7 +206,8 @@ __device__ bool last_to_come(uint32_t* counter, uint32_t all) {
 __device__ void join_row(const CudaAttend& a, uint8_t* shared, uint32_t first, uint32_t queries, uint32_t chunks) {
   const uint32_t dim = a.layout.head_dim;
   const size_t stride = part_floats(dim), apart = a.part_chunks * stride;
-  const JoinShared s = {reinterpret_cast<float2*>(shared), reinterpret_cast<float2*>(shared) + size_t{kQueries} * chunks};
+  const JoinShared s = {reinterpret_cast<float2*>(shared),
+                        reinterpret_cast<float2*>(shared) + size_t{kQueries} * chunks};
   const float* parts = a.parts + first * apart;
   join_weights(s, parts, stride, apart, chunks, queries);
   for (uint32_t i = threadIdx.x; i < queries * dim; i += kStepThreads) {
@@ -176,20 +225,25 @@ struct Item {
 struct Items {
   uint32_t heads, rows_apart, count;
   __device__ Items(const CudaAttend& a, uint32_t chunks, uint32_t rows)
-      : heads(a.layout.heads), rows_apart(max(1u, min(rows, gridDim.x / max(1u, chunks * heads)))), count(rows == 0 ? 0 : chunks * heads * rows_apart) {}
-  __device__ Item operator[](uint32_t i) const { return {i / (heads * rows_apart), i / rows_apart % heads, i % rows_apart}; }
+      : heads(a.layout.heads),
+        rows_apart(max(1u, min(rows, gridDim.x / max(1u, chunks * heads)))),
+        count(rows == 0 ? 0 : chunks * heads * rows_apart) {}
+  __device__ Item operator[](uint32_t i) const {
+    return {i / (heads * rows_apart), i / rows_apart % heads, i % rows_apart};
+  }
 };
 
 template <KvFormat kFormat>
-__device__ void attend_item(const CudaAttend& a, const AttendShared<kFormat>& s, const Items& items, Item item, uint32_t position, uint32_t rows,
-                            uint32_t chunks) {
+__device__ void attend_item(const CudaAttend& a, const AttendShared<kFormat>& s, const Items& items, Item item,
+                            uint32_t position, uint32_t rows, uint32_t chunks) {
   const uint32_t dim = a.layout.head_dim, queries = a.heads / a.layout.heads, begin = item.chunk * kSlots;
   Queries q;
   if (position + item.row >= begin) q.take(a, item.row, item.head * queries, min(kQueries, queries));
+  OwnRows<kFormat> own(a, item.chunk, item.head, position, rows);
+  own.take();
   copy_wait<0>();
   __syncthreads();
-  put_rows(a, s, cache_place<kFormat>(a.layout, a.layer, item.chunk, item.head), item.row == 0, item.head, position,
-           RowsOfChunk(item.chunk, position, rows));
+  own.put(s, cache_place<kFormat>(a.layout, a.layer, item.chunk, item.head), item.row == 0);
   for (uint32_t r = item.row; r < rows; r += items.rows_apart) {
     if (position + r < begin) continue;
     const uint32_t n = min(kSlots, position + r + 1 - begin);
@@ -200,7 +254,7 @@ __device__ void attend_item(const CudaAttend& a, const AttendShared<kFormat>& s,
       __syncthreads();
       score(s, n, a.scale);
       __syncthreads();
-      sum_scores(s, n);
+      exp_scores(s, n);
       __syncthreads();
       float* parts = a.parts + ((size_t{r} * a.heads + first) * a.part_chunks + item.chunk) * part_floats(dim);
       float* out = a.joined != nullptr && chunks == 1 ? a.joined + size_t{first} * dim : nullptr;
@@ -225,7 +279,8 @@ __global__ void __launch_bounds__(kStepThreads)
     request_chunk(s.chunk, cache_place<kFormat>(a.layout, a.layer, item.chunk, item.head), old);
   };
   if (blockIdx.x < items.count) {
-    copy_run(reinterpret_cast<uint8_t*>(s.rope), reinterpret_cast<const uint8_t*>(a.rope + size_t{position} * 2 * a.rope_dim),
+    copy_run(reinterpret_cast<uint8_t*>(s.rope),
+             reinterpret_cast<const uint8_t*>(a.rope + size_t{position} * 2 * a.rope_dim),
              rows * 2 * a.rope_dim * sizeof(float));
     request(items[blockIdx.x]);
   }
@@ -235,7 +290,8 @@ __global__ void __launch_bounds__(kStepThreads)
     if (i != blockIdx.x) request(item);
     attend_item(a, s, items, item, position, rows, chunks);
     if (a.joined == nullptr || chunks == 1 || !last_to_come(a.counters + item.head, chunks)) continue;
-    for (uint32_t q0 = 0; q0 < queries; q0 += kQueries) join_row(a, shared, item.head * queries + q0, min(kQueries, queries - q0), chunks);
+    for (uint32_t q0 = 0; q0 < queries; q0 += kQueries)
+      join_row(a, shared, item.head * queries + q0, min(kQueries, queries - q0), chunks);
   }
 }
 
@@ -245,8 +301,10 @@ void launch_format(const CudaLaunch& on, const CudaStep* step, const CudaAttend&
   const uint32_t dim = a.layout.head_dim, chunks = a.joined != nullptr ? a.part_chunks : 0;
   const size_t shared = std::max(kPairShared, Shape::bytes(dim, chunks, a.rope_dim, a.rows));
   if (dim % 2 != 0 || dim > 256) fail_cuda_shape("elements of an attention head", dim, "use --device cpu");
-  if (shared > 227 * 1024) fail_cuda_shape("elements of an attention head, in 128 positions of this KV format,", dim, "use --kv f16 or q8");
-  const auto front = static_cast<uint32_t>(std::max<size_t>(Shape::key_bytes(dim) + Shape::value_bytes(dim), join_bytes(chunks)));
+  if (shared > 227 * 1024)
+    fail_cuda_shape("elements of an attention head, in 128 positions of this KV format,", dim, "use --kv f16 or q8");
+  const auto front =
+      static_cast<uint32_t>(std::max<size_t>(Shape::key_bytes(dim) + Shape::value_bytes(dim), join_bytes(chunks)));
   allow_shared(attend_step<kFormat>, shared);
   launch(on, attend_step<kFormat>, dim3(on.processors), kStepThreads, shared, step, a, front);
 }
@@ -258,9 +316,12 @@ namespace stet {
 
 void launch_attend_step(const CudaLaunch& on, const CudaStep* step, const CudaAttend& a) {
   switch (a.layout.format) {
-    case KvFormat::f16: return cuda::launch_format<KvFormat::f16>(on, step, a);
-    case KvFormat::f32: return cuda::launch_format<KvFormat::f32>(on, step, a);
-    case KvFormat::q8: return cuda::launch_format<KvFormat::q8>(on, step, a);
+    case KvFormat::f16:
+      return cuda::launch_format<KvFormat::f16>(on, step, a);
+    case KvFormat::f32:
+      return cuda::launch_format<KvFormat::f32>(on, step, a);
+    case KvFormat::q8:
+      return cuda::launch_format<KvFormat::q8>(on, step, a);
   }
 }
 

@@ -1,5 +1,5 @@
-// Joins all chunks of kQueries query heads by a block of threads, bits as attend.h: first the weights of every join, level by level, then
-// the sums, a thread an element. A join is known by the chunk that its right side begins with.
+// Joins all chunks of kQueries query heads by a block of threads, bits as attend.h: first the weights of every join,
+// level by level, then the sums, a thread an element. A join is known by the chunk that its right side begins with.
 #pragma once
 
 #include "kernels/attend/join_cuda.cuh"
@@ -22,8 +22,8 @@ __device__ __forceinline__ void join_sums(const JoinShared& s, uint32_t a, uint3
 }
 
 // parts: of the first query's first chunk; `stride` floats from chunk to chunk, `apart` from query to query.
-__device__ __forceinline__ void join_weights(const JoinShared& s, const float* parts, size_t stride, size_t apart, uint32_t chunks,
-                                             uint32_t queries) {
+__device__ __forceinline__ void join_weights(const JoinShared& s, const float* parts, size_t stride, size_t apart,
+                                             uint32_t chunks, uint32_t queries) {
   for (uint32_t i = threadIdx.x; i < queries * chunks; i += kStepThreads)
     s.sums[i] = __ldcg(reinterpret_cast<const float2*>(parts + i / chunks * apart + i % chunks * stride));
   __syncthreads();
@@ -38,7 +38,8 @@ __device__ __forceinline__ void join_weights(const JoinShared& s, const float* p
   // Runs that are left, from the last to the first.
   if (threadIdx.x < queries) {
     const uint32_t first = threadIdx.x * chunks;
-    for (uint32_t rest = chunks & (chunks - 1), right = chunks - (chunks & (0u - chunks)); rest != 0; rest &= rest - 1) {
+    for (uint32_t rest = chunks & (chunks - 1), right = chunks - (chunks & (0u - chunks)); rest != 0;
+         rest &= rest - 1) {
       const uint32_t size = rest & (0u - rest), left = right - size;
       join_sums(s, first + left, first + right);
       right = left;
@@ -47,7 +48,9 @@ __device__ __forceinline__ void join_weights(const JoinShared& s, const float* p
   __syncthreads();
 }
 
-__device__ __forceinline__ float join_two(float left, float right, float2 w) { return __fadd_rn(__fmul_rn(left, w.x), __fmul_rn(right, w.y)); }
+__device__ __forceinline__ float join_two(float left, float right, float2 w) {
+  return __fadd_rn(__fmul_rn(left, w.x), __fmul_rn(right, w.y));
+}
 
 // Chunks first .. first + kRun - 1, kRun a power of two and first a multiple of it.
 template <uint32_t kRun>

@@ -6,7 +6,8 @@
 
 namespace stet::cuda {
 
-// An element of a rotated head. Its neighbour of the pair is in the neighbouring lane; rope: cosines, then signed sines.
+// An element of a rotated head. Its neighbour of the pair is in the neighbouring lane; rope: cosines, then signed
+// sines.
 __device__ __forceinline__ float rotate(float x, const float* rope, uint32_t rope_dim, uint32_t d) {
   const float other = __shfl_xor_sync(kAll, x, 1);
   return d >= rope_dim ? x : __fadd_rn(__fmul_rn(x, rope[d]), __fmul_rn(other, rope[rope_dim + d]));
@@ -64,10 +65,12 @@ struct KvPlace {
 
 // The place of a head of a chunk in the cache.
 template <KvFormat kFormat>
-__device__ __forceinline__ KvPlace<kFormat> cache_place(const KvLayout& l, uint8_t* layer, uint32_t chunk, uint32_t head) {
+__device__ __forceinline__ KvPlace<kFormat> cache_place(const KvLayout& l, uint8_t* layer, uint32_t chunk,
+                                                        uint32_t head) {
   constexpr uint32_t kSize = sizeof(typename KvElement<kFormat>::Type), kScales = kFormat == KvFormat::q8 ? 4 : 0;
   const uint32_t dim = l.head_dim, stride = (dim + 15) / 16 * 16;
-  const uint32_t key_bytes = kSlots * (dim * kSize + dim / 32 * kScales), value_bytes = kSlots * (stride * kSize + dim / 32 * kScales);
+  const uint32_t key_bytes = kSlots * (dim * kSize + dim / 32 * kScales),
+                 value_bytes = kSlots * (stride * kSize + dim / 32 * kScales);
   uint8_t* keys = layer + size_t{chunk} * l.chunk_stride + size_t{head} * (key_bytes + value_bytes);
   return {keys, keys + key_bytes, dim, dim * kSlotGroup};
 }

@@ -16,6 +16,7 @@ struct AttendShared {
   float* q;      // [head_dim][kQueries]
   float* pairs;  // [4][kQueries][kSlots]: sums over d = 2c and 2c + 1 (mod 8)
   float* p;      // [kQueries][kSlots]
+  float* most;   // [warps]: the largest score that each saw
   float* sums;   // [kQueries][2]: m, l
   int8_t* q8;    // [kQueries][head_dim], of q8
   float* dq;     // [kQueries][head_dim / 32], of q8
@@ -29,7 +30,8 @@ template <KvFormat kFormat>
 __device__ __forceinline__ void score(const AttendShared<kFormat>& s, uint32_t n, float scale) {
   const uint32_t slot = threadIdx.x % kSlots, quarter = threadIdx.x / kSlots, dim = s.chunk.dim;
   if (slot < n) {
-    const auto* keys = reinterpret_cast<const typename KvElement<kFormat>::Type*>(s.chunk.keys) + s.chunk.key_element(slot, 0);
+    const auto* keys =
+        reinterpret_cast<const typename KvElement<kFormat>::Type*>(s.chunk.keys) + s.chunk.key_element(slot, 0);
     float sum[2][kQueries] = {};
 #pragma unroll 4
     for (uint32_t d0 = 2 * quarter; d0 < dim; d0 += 8)
@@ -45,7 +47,8 @@ __device__ __forceinline__ void score(const AttendShared<kFormat>& s, uint32_t n
         sum[i][3] = __fmaf_rn(q.w, k, sum[i][3]);
       }
 #pragma unroll
-    for (uint32_t j = 0; j < kQueries; ++j) s.pairs[(quarter * kQueries + j) * kSlots + slot] = __fadd_rn(sum[0][j], sum[1][j]);
+    for (uint32_t j = 0; j < kQueries; ++j)
+      s.pairs[(quarter * kQueries + j) * kSlots + slot] = __fadd_rn(sum[0][j], sum[1][j]);
   }
   __syncthreads();
   const float* pair = s.pairs + threadIdx.x;  // quarter is the query now
@@ -70,23 +73,33 @@ __device__ __forceinline__ void score<KvFormat::q8>(const AttendShared<KvFormat:
   s.p[threadIdx.x] = __fmul_rn(acc, scale);
 }
 
-// m and l of each query, and exp(score - m) in the place of the scores: a warp a query.
+// m of each query, and exp(score - m) in the place of the scores: a thread a slot of a query.
 template <KvFormat kFormat>
-__device__ __forceinline__ void sum_scores(const AttendShared<kFormat>& s, uint32_t n) {
-  const uint32_t query = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  if (query >= kQueries) return;
-  float* p = s.p + query * kSlots;
-  float m = p[0];
-  for (uint32_t j = lane; j < n; j += kWarp) m = larger(m, p[j]);
+__device__ __forceinline__ void exp_scores(const AttendShared<kFormat>& s, uint32_t n) {
+  const uint32_t slot = threadIdx.x % kSlots, query = threadIdx.x / kSlots;
+  const float x = s.p[query * kSlots + min(slot, n - 1)];
+  float m = x;
 #pragma unroll
   for (uint32_t width = kWarp / 2; width >= 1; width /= 2) m = larger(m, __shfl_xor_sync(kAll, m, width));
-  for (uint32_t j = lane; j < n; j += kWarp) p[j] = exp_exact(__fsub_rn(p[j], m));
-  __syncwarp();
+  if (threadIdx.x % kWarp == 0) s.most[threadIdx.x / kWarp] = m;
+  __syncthreads();
+  const float4 of_warps = *reinterpret_cast<const float4*>(s.most + query * 4);
+  m = larger(larger(of_warps.x, of_warps.y), larger(of_warps.z, of_warps.w));
+  if (slot < n) s.p[threadIdx.x] = exp_exact(__fsub_rn(x, m));
+  if (slot == 0) s.sums[query * 2] = m;
+}
+
+// l of a query by a warp: 16 lanes, folded.
+template <KvFormat kFormat>
+__device__ __forceinline__ void sum_scores(const AttendShared<kFormat>& s, uint32_t n, uint32_t query) {
+  const float* p = s.p + query * kSlots;
   float l = 0.0f;
-  for (uint32_t j = lane % 16; j < n; j += 16) l = __fadd_rn(l, p[j]);
+#pragma unroll
+  for (uint32_t i = 0; i < kSlots / 16; ++i)
+    if (const uint32_t j = i * 16 + threadIdx.x % 16; j < n) l = __fadd_rn(l, p[j]);
 #pragma unroll
   for (uint32_t width = 8; width >= 1; width /= 2) l = __fadd_rn(l, __shfl_down_sync(kAll, l, width));
-  if (lane == 0) s.sums[query * 2] = m, s.sums[query * 2 + 1] = l;
+  if (threadIdx.x % kWarp == 0) s.sums[query * 2 + 1] = l;
 }
 
 // Values d and d + 1 of a slot.
@@ -107,23 +120,26 @@ __device__ __forceinline__ float2 values_of(const KvPlace<kFormat>& c, uint32_t 
 // Elements d and d + 1 of the weighted sum of values of one query.
 template <KvFormat kFormat>
 __device__ __forceinline__ float2 weigh(const AttendShared<kFormat>& s, uint32_t n, uint32_t query, uint32_t d) {
+  constexpr uint32_t kRun = 8;
   const float* p = s.p + query * kSlots;
   float2 o = {0.0f, 0.0f};
-  const auto add = [&](uint32_t j, float weight) {
-    const float2 v = values_of(s.chunk, j, d);
-    o.x = __fmaf_rn(weight, v.x, o.x);
-    o.y = __fmaf_rn(weight, v.y, o.y);
-  };
-  const uint32_t whole = n / 4 * 4;
-#pragma unroll 4
-  for (uint32_t j = 0; j < whole; j += 4) {
-    const float4 w = *reinterpret_cast<const float4*>(p + j);
-    add(j, w.x);
-    add(j + 1, w.y);
-    add(j + 2, w.z);
-    add(j + 3, w.w);
+  uint32_t j = 0;
+  // A run's values are all asked for before the first is used: the sum is one chain.
+#pragma unroll 1
+  for (; j + kRun <= n; j += kRun) {
+    float2 v[kRun];
+#pragma unroll
+    for (uint32_t i = 0; i < kRun; ++i) v[i] = values_of(s.chunk, j + i, d);
+    const float4 a = *reinterpret_cast<const float4*>(p + j), b = *reinterpret_cast<const float4*>(p + j + 4);
+    const float w[kRun] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+#pragma unroll
+    for (uint32_t i = 0; i < kRun; ++i) o = {__fmaf_rn(w[i], v[i].x, o.x), __fmaf_rn(w[i], v[i].y, o.y)};
   }
-  for (uint32_t j = whole; j < n; ++j) add(j, p[j]);
+#pragma unroll 1
+  for (; j < n; ++j) {
+    const float2 v = values_of(s.chunk, j, d);
+    o = {__fmaf_rn(p[j], v.x, o.x), __fmaf_rn(p[j], v.y, o.y)};
+  }
   return o;
 }
 

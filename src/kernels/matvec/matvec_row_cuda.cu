@@ -1,5 +1,6 @@
-// Products with one row of activations: a warp (of float weights half a warp) has a segment of a tile. Every block of threads makes the
-// activations itself, so that nothing stands between two products; its rings are full before it waits.
+// Products with one row of activations: a warp (of float weights half a warp) has a segment of a tile. Every block of
+// threads makes the activations itself, so that nothing stands between two products; its rings are full before it
+// waits.
 #include "base/cuda/warp_ring.cuh"
 #include "kernels/matvec/matvec_kinds_cuda.h"
 #include "kernels/matvec/matvec_shape.cuh"
@@ -8,13 +9,6 @@
 namespace stet::cuda {
 namespace {
 
-#ifdef STET_PROBE
-__device__ long long g_probe[8], g_start[132], g_end[132];
-__device__ long long gtime() { long long t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
-#define PROBE(i) if (blockIdx.x == 5 && threadIdx.x == 0) g_probe[i] = clock64();
-#else
-#define PROBE(i)
-#endif
 constexpr uint32_t kRowWarps = kRowThreads / kWarp;
 constexpr uint32_t kBuffers = 4;  // of partial sums, one a round
 constexpr uint32_t kBufferFloats = kRowWarps * kTileRows;
@@ -25,7 +19,7 @@ struct RowCut {
   uint32_t warps;    // of a tile
   uint32_t per_run;  // segments that follow each other: 1 or 2
   // Of the matrices: tiles are counted over all of them, gate and up of a gated launch each for itself.
-  uint32_t first_tile[kCudaMatrices];     // beyond the last matrix: more than there are
+  uint32_t first_tile[kCudaMatrices];      // beyond the last matrix: more than there are
   const uint8_t* tiles_of[kCudaMatrices];  // where tile 0 would be
   float* out_of[kCudaMatrices];            // where row 0 would be
   uint32_t end_row[kCudaMatrices];
@@ -47,7 +41,8 @@ struct Schedule {
   bool gated;
   __device__ Schedule(const CudaProduct& p, const RowCut& cut) : slots(cut.slots), gated(p.gated) {
     const uint32_t tasks = gated ? cut.tiles / 2 : cut.tiles;
-    const uint32_t own = blockIdx.x < tasks ? (tasks - blockIdx.x + gridDim.x - 1) / gridDim.x : 0, tiles = gated ? 2 * own : own;
+    const uint32_t own = blockIdx.x < tasks ? (tasks - blockIdx.x + gridDim.x - 1) / gridDim.x : 0,
+                   tiles = gated ? 2 * own : own;
     rounds = (tiles + slots - 1) / slots;
   }
   __device__ uint32_t tile(uint32_t round, uint32_t slot) const {
@@ -96,7 +91,8 @@ class RowReader {
   using Ring = WarpRing<kStages, Unit::kSegments, Unit::kBytes>;
   static constexpr bool kHalves = Unit::kSegments == 2;
 
-  __device__ RowReader(const CudaProduct& p, const RowCut& cut, const Schedule& schedule, const Segments<kHalves>& segments, uint32_t slot, Ring ring)
+  __device__ RowReader(const CudaProduct& p, const RowCut& cut, const Schedule& schedule,
+                       const Segments<kHalves>& segments, uint32_t slot, Ring ring)
       : p_(p), cut_(cut), schedule_(schedule), segments_(segments), slot_(slot), ring_(ring) {
     more_ = segments.longest(0) + (kHalves ? segments.longest(1) : 0) > 0 && find_tile();
     if (more_) open();
@@ -115,7 +111,8 @@ class RowReader {
     if (round_ >= schedule_.rounds || slot_ >= cut_.slots) return false;
     const uint32_t t = schedule_.tile(round_, slot_);
     if (t >= cut_.tiles) return false;
-    tile_ = p_.gated ? ((t & 1u) == 0 ? cut_.tiles_of[0] : cut_.tiles_of[1]) + (t >> 1) * p_.tile_bytes : cut_.of_tile(t, cut_.tiles_of) + t * p_.tile_bytes;
+    tile_ = p_.gated ? ((t & 1u) == 0 ? cut_.tiles_of[0] : cut_.tiles_of[1]) + (t >> 1) * p_.tile_bytes
+                     : cut_.of_tile(t, cut_.tiles_of) + t * p_.tile_bytes;
     return true;
   }
   __device__ void open() {
@@ -153,9 +150,9 @@ class RowReader {
 
 // The tree over what the segments of a run give.
 template <Format kFormat, uint32_t kStages>
-__device__ __forceinline__ typename RowUnit<kFormat>::Sums sum_of_run(RowReader<kFormat, kStages>& reader,
-                                                                    const Segments<RowUnit<kFormat>::kSegments == 2>& segments, uint32_t runs,
-                                                                    const RowInput& x) {
+__device__ __forceinline__ typename RowUnit<kFormat>::Sums sum_of_run(
+    RowReader<kFormat, kStages>& reader, const Segments<RowUnit<kFormat>::kSegments == 2>& segments, uint32_t runs,
+    const RowInput& x) {
   using Unit = RowUnit<kFormat>;
   const uint32_t per_run = Unit::kSegments == 2 ? runs : 1;
   typename Unit::Sums left = {}, sums = {};
@@ -175,11 +172,13 @@ __device__ __forceinline__ typename RowUnit<kFormat>::Sums sum_of_run(RowReader<
   return per_run == 2 ? Unit::joined(left, sums) : sums;
 }
 
-// Partial sums of the tiles of a few rounds, [warp][row] each. Warps that leave theirs go on; one comes back for all of them.
+// Partial sums of the tiles of a few rounds, [warp][row] each. Warps that leave theirs go on; one comes back for all of
+// them.
 class Partials {
  public:
   static constexpr uint32_t kBytes = kBuffers * (kBufferFloats * 4 + 16);
-  __device__ explicit Partials(uint8_t* memory) : floats_(reinterpret_cast<float*>(memory)), full_(shared_address(memory + kBuffers * kBufferFloats * 4)) {}
+  __device__ explicit Partials(uint8_t* memory)
+      : floats_(reinterpret_cast<float*>(memory)), full_(shared_address(memory + kBuffers * kBufferFloats * 4)) {}
   // By one thread, before a barrier of the block.
   __device__ void init() const {
     for (uint32_t i = 0; i < kBuffers; ++i) barrier_init(full_ + i * 8, kRowWarps), barrier_init(empty(i), 1);
@@ -206,11 +205,17 @@ class Partials {
   uint32_t full_;
 };
 
-// The outputs of a round, or of two where gate and up are in two, by one warp. Half h has the tile of slot h, or gate and up, or a share.
+// The outputs of a round, or of two where gate and up are in two, by one warp. Half h has the tile of slot h, or gate
+// and up, or a share.
 class Finisher {
  public:
   __device__ Finisher(const CudaProduct& p, const RowCut& cut, const Schedule& schedule, const Partials& partials)
-      : p_(p), cut_(cut), schedule_(schedule), partials_(partials), row_(threadIdx.x % kTileRows), h_(threadIdx.x % kWarp / 16) {}
+      : p_(p),
+        cut_(cut),
+        schedule_(schedule),
+        partials_(partials),
+        row_(threadIdx.x % kTileRows),
+        h_(threadIdx.x % kWarp / 16) {}
 
   // Finds where the round's output goes; what it is added to is on its way early.
   __device__ void begin(uint32_t round) {
@@ -259,7 +264,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   using Reader = RowReader<kFormat, kStages>;
   using Ring = typename Reader::Ring;
   extern __shared__ __align__(128) uint8_t shared[];
-  PROBE(0) release_next();
+  release_next();
   const uint32_t warp = threadIdx.x / kWarp, slot = warp / cut.warps;
   uint8_t* barriers = shared + kRowWarps * Ring::kBytes;
   const Partials partials(barriers + kRowWarps * Ring::kBarrierBytes);
@@ -268,18 +273,16 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   const Schedule schedule(p, cut);
   const uint32_t half = Unit::kSegments == 2 ? threadIdx.x % kWarp / 16 : 0;
   const Segments<Unit::kSegments == 2> segments(cut, (warp % cut.warps * Unit::kSegments + half) * cut.per_run);
-  Reader reader(p, cut, schedule, segments, slot, Ring(shared + warp * Ring::kBytes, barriers + warp * Ring::kBarrierBytes));
+  Reader reader(p, cut, schedule, segments, slot,
+                Ring(shared + warp * Ring::kBytes, barriers + warp * Ring::kBarrierBytes));
   const bool nothing = (p.head ? step->head_rows : step->rows) == 0;
   const float* in = p.source.in + (p.source.from_head ? size_t{step->head_first} * cut.k : 0);
   RowMaker<Unit::kInteger> maker(x, p.source, in, cut.k);
   maker.fetch();
-  PROBE(1) wait_for_previous();
-#ifdef STET_PROBE
-  if (threadIdx.x == 0) g_start[blockIdx.x] = gtime();
-#endif
-  PROBE(2) if (nothing) return reader.drain();
+  wait_for_previous();
+  if (nothing) return reader.drain();
   maker.make([](float d, int32_t sum) { return Unit::second(d, sum); });
-  PROBE(3)
+
   Finisher finisher(p, cut, schedule, partials);
 #pragma unroll 1
   for (uint32_t round = 0; round < schedule.rounds; ++round) {
@@ -294,18 +297,14 @@ __global__ void __launch_bounds__(kRowThreads, 2)
     }
     partials.left(round);
     if (finishes) finisher.end(round);
-    if (round == 0) { PROBE(4) }
   }
-#ifdef STET_PROBE
-  __syncthreads(); if (threadIdx.x == 0) g_end[blockIdx.x] = gtime();
-#endif
-  PROBE(5)
 }
 
 template <Format kFormat, uint32_t kStages>
 size_t shared_bytes(const CudaProduct& p) {
   using Ring = typename RowReader<kFormat, kStages>::Ring;
-  return kRowWarps * (Ring::kBytes + Ring::kBarrierBytes) + Partials::kBytes + row_input_bytes(p.k, RowUnit<kFormat>::kInteger);
+  return kRowWarps * (Ring::kBytes + Ring::kBarrierBytes) + Partials::kBytes +
+         row_input_bytes(p.k, RowUnit<kFormat>::kInteger);
 }
 
 template <Format kFormat, uint32_t kStages>
@@ -344,7 +343,7 @@ void launch_row(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p
   // Two tiles at a time, unless blocks of threads would stay without one.
   cut.slots = 2 * cut.warps <= kRowWarps && (p.gated || cut.tiles > on.processors) ? 2 : 1;
   constexpr size_t kMost = 227 * 1024;
-  constexpr uint32_t kDeep = STET_DEEP;
+  constexpr uint32_t kDeep = 2;
   if (shared_bytes<kFormat, kDeep>(p) <= kMost) return launch_stages<kFormat, kDeep>(on, step, p, cut);
   if (shared_bytes<kFormat, 1>(p) > kMost) fail_cuda_shape("columns of a matrix", p.k, "use --device cpu");
   launch_stages<kFormat, 1>(on, step, p, cut);
@@ -358,7 +357,8 @@ namespace stet {
 void launch_row_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p) {
   switch (p.format) {
 #define FORMAT(id, name, ggml) \
-  case Format::id: return cuda::launch_row<Format::id>(on, step, p);
+  case Format::id:             \
+    return cuda::launch_row<Format::id>(on, step, p);
 #include "formats/formats.def"
 #undef FORMAT
   }

@@ -1,4 +1,5 @@
-// What a warp does with a run of columns of a tile, in the order of docs/numerics.md section 3. A run ends in its segment.
+// What a warp does with a run of columns of a tile, in the order of docs/numerics.md section 3. A run ends in its
+// segment.
 //
 //   kSegments    segments that a warp works on at a time: of two, each half of the warp has one
 //   kColumns     of a run, at most; kBytes: of such a run. bytes(columns), offset(column): of any, in a tile
@@ -9,14 +10,10 @@
 #include "formats/pack.h"
 #include "kernels/quantize/row_input_cuda.cuh"
 
-#ifndef STET_CHUNKS
-#define STET_CHUNKS (kChunkBytes <= 1280 ? 2 : 1)
-#define STET_FLOAT_BYTES 1024
-#define STET_DEEP 2
-#endif
 namespace stet::cuda {
 
-// Integer weights: a lane has rows 2g and 2g + 1 (g = lane / 4) of an m16n8k32 product, whose first column is the row of activations.
+// Integer weights: a lane has rows 2g and 2g + 1 (g = lane / 4) of an m16n8k32 product, whose first column is the row
+// of activations.
 template <Format kFormat>
 struct RowUnit {
   using W = CudaWeights<kFormat>;
@@ -24,7 +21,8 @@ struct RowUnit {
   static constexpr bool kInteger = true;
   static constexpr uint32_t kSegments = 1;
   static constexpr uint32_t kBlockBytes = W::kCodes + W::kScales, kChunkBytes = kChunkBlocks * kBlockBytes;
-  static constexpr uint32_t kChunks = STET_CHUNKS, kColumns = kChunks * kChunk, kBytes = kChunks * kChunkBytes;
+  static constexpr uint32_t kChunks = kChunkBytes <= 1280 ? 2 : 1, kColumns = kChunks * kChunk,
+                            kBytes = kChunks * kChunkBytes;
   __device__ static uint32_t bytes(uint32_t columns) { return columns / kBlock * kBlockBytes; }
   __device__ static size_t offset(uint32_t column) { return size_t{column / kBlock} * kBlockBytes; }
 
@@ -33,7 +31,8 @@ struct RowUnit {
     return W::kMinimum ? __fmul_rn(d, static_cast<float>(sum)) : static_cast<float>(12582912 + W::kOffset * sum);
   }
   // float(isum) of both rows.
-  __device__ static float2 isums(const uint8_t* codes, const uint8_t* scales, uint32_t lane, uint2 b, const BlockMeta& m) {
+  __device__ static float2 isums(const uint8_t* codes, const uint8_t* scales, uint32_t lane, uint2 b,
+                                 const BlockMeta& m) {
     if constexpr (W::kHalves) {
       const int32_t highs[2] = {m.high, m.high};
       float isum[4];
@@ -49,10 +48,12 @@ struct RowUnit {
       return {__fsub_rn(__int_as_float(c[0]), base), __fsub_rn(__int_as_float(c[2]), base)};
     }
   }
-  __device__ static void add_block(const uint8_t* codes, const uint8_t* scales, const RowInput& x, uint32_t block, Sums& sums) {
+  __device__ static void add_block(const uint8_t* codes, const uint8_t* scales, const RowInput& x, uint32_t block,
+                                   Sums& sums) {
     const uint32_t lane = threadIdx.x % kWarp, g = lane / 4;
     const BlockMeta m = x.blocks[block];
-    const float2 isum = isums(codes, scales, lane, *reinterpret_cast<const uint2*>(x.codes + size_t{block} * kBlock + lane % 4 * 8), m);
+    const float2 isum =
+        isums(codes, scales, lane, *reinterpret_cast<const uint2*>(x.codes + size_t{block} * kBlock + lane % 4 * 8), m);
     const float2 d = W::scale(scales, g);
     sums.x = __fmaf_rn(__fmul_rn(d.x, m.d), isum.x, sums.x);
     sums.y = __fmaf_rn(__fmul_rn(d.y, m.d), isum.y, sums.y);
@@ -66,12 +67,16 @@ struct RowUnit {
     uint32_t first = column / kBlock, blocks = columns / kBlock;
     for (; blocks >= kChunkBlocks; blocks -= kChunkBlocks, first += kChunkBlocks, unit += kChunkBytes) {
 #pragma unroll
-      for (uint32_t b = 0; b < kChunkBlocks; ++b) add_block(unit + b * W::kCodes, unit + kChunkBlocks * W::kCodes + b * W::kScales, x, first + b, sums);
+      for (uint32_t b = 0; b < kChunkBlocks; ++b)
+        add_block(unit + b * W::kCodes, unit + kChunkBlocks * W::kCodes + b * W::kScales, x, first + b, sums);
     }
 #pragma unroll 1
-    for (uint32_t b = 0; b < blocks; ++b) add_block(unit + b * W::kCodes, unit + blocks * W::kCodes + b * W::kScales, x, first + b, sums);
+    for (uint32_t b = 0; b < blocks; ++b)
+      add_block(unit + b * W::kCodes, unit + blocks * W::kCodes + b * W::kScales, x, first + b, sums);
   }
-  __device__ static Sums joined(const Sums& left, const Sums& right) { return {__fadd_rn(left.x, right.x), __fadd_rn(left.y, right.y)}; }
+  __device__ static Sums joined(const Sums& left, const Sums& right) {
+    return {__fadd_rn(left.x, right.x), __fadd_rn(left.y, right.y)};
+  }
   __device__ static void leave(const Sums& sums, float* partial) {
     const uint32_t lane = threadIdx.x % kWarp;
     if (lane % 4 == 0) *reinterpret_cast<float2*>(partial + lane / 2) = sums;
@@ -80,14 +85,13 @@ struct RowUnit {
 
 // Float weights: a lane has one row, half a warp a segment.
 template <Format kFormat>
-  requires(!kIntegerWeights<kFormat>)
-struct RowUnit<kFormat> {
+requires(!kIntegerWeights<kFormat>) struct RowUnit<kFormat> {
   using W = CudaWeights<kFormat>;
   using Element = typename W::Element;
   using Sums = float;
   static constexpr bool kInteger = false;
   static constexpr uint32_t kSegments = 2;
-  static constexpr uint32_t kBytes = STET_FLOAT_BYTES, kColumnBytes = kTileRows * sizeof(Element), kColumns = kBytes / kColumnBytes;
+  static constexpr uint32_t kBytes = 1024, kColumnBytes = kTileRows * sizeof(Element), kColumns = kBytes / kColumnBytes;
   __device__ static uint32_t bytes(uint32_t columns) { return columns * kColumnBytes; }
   __device__ static size_t offset(uint32_t column) { return size_t{column} * kColumnBytes; }
 

@@ -1,5 +1,5 @@
-// The activations of one row in shared memory, made by every block of threads for itself: the row, or its norm (kernels/rmsnorm),
-// quantised for integer weights. Bits as kernels/quantize and kernels/rmsnorm.
+// The activations of one row in shared memory, made by every block of threads for itself: the row, or its norm
+// (kernels/rmsnorm), quantised for integer weights. Bits as kernels/quantize and kernels/rmsnorm.
 #pragma once
 
 #include "kernels/cuda/math.cuh"
@@ -13,9 +13,9 @@ constexpr uint32_t kNormLanes = 256;  // of a norm's sum
 
 // Of a block of 32 activations.
 struct alignas(16) BlockMeta {
-  float d;             // the scale
-  float second;        // what the format of the weights needs beside it
-  int32_t sum, high;   // of the codes; of the codes 16 .. 31
+  float d;            // the scale
+  float second;       // what the format of the weights needs beside it
+  int32_t sum, high;  // of the codes; of the codes 16 .. 31
 };
 
 // Where a row's activations lie in shared memory. Bytes: row_input_bytes().
@@ -33,11 +33,12 @@ __host__ __device__ constexpr size_t row_input_bytes(uint32_t k, bool integer) {
 
 __device__ __forceinline__ RowInput row_input(uint8_t* memory, uint32_t k, bool integer) {
   uint8_t* row = memory + kNormLanes * 4;
-  return {reinterpret_cast<float*>(row), reinterpret_cast<float*>(memory), integer ? row + k / 32 * sizeof(BlockMeta) : nullptr,
-          reinterpret_cast<BlockMeta*>(row)};
+  return {reinterpret_cast<float*>(row), reinterpret_cast<float*>(memory),
+          integer ? row + k / 32 * sizeof(BlockMeta) : nullptr, reinterpret_cast<BlockMeta*>(row)};
 }
 
-// Four activations of a lane, eight lanes a block of 32, to their places. Every lane of the warp takes part. second(d, sum): BlockMeta.
+// Four activations of a lane, eight lanes a block of 32, to their places. Every lane of the warp takes part. second(d,
+// sum): BlockMeta.
 template <typename Second>
 __device__ __forceinline__ void put_quad(const RowInput& r, uint32_t quad, float4 x, const Second& second) {
   const QuantizedQuad q = quantize_quad(x);
@@ -47,18 +48,19 @@ __device__ __forceinline__ void put_quad(const RowInput& r, uint32_t quad, float
   half += __shfl_xor_sync(kAll, half, 2);
   const int32_t other = __shfl_xor_sync(kAll, half, 4), sum = half + other;
   reinterpret_cast<uint32_t*>(r.codes)[block * 8 + word % 4 * 2 + word / 4] =
-      static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 | static_cast<uint32_t>(q.code[2] & 255) << 16 |
-      static_cast<uint32_t>(q.code[3]) << 24;
+      static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 |
+      static_cast<uint32_t>(q.code[2] & 255) << 16 | static_cast<uint32_t>(q.code[3]) << 24;
   if (word == 4) r.blocks[block] = {q.d, second(q.d, sum), sum, half};  // half: of the lanes 4 .. 7
 }
 
 __device__ __forceinline__ float4 normed(float4 x, float factor, float4 w) {
-  return {__fmul_rn(__fmul_rn(x.x, factor), w.x), __fmul_rn(__fmul_rn(x.y, factor), w.y), __fmul_rn(__fmul_rn(x.z, factor), w.z),
-          __fmul_rn(__fmul_rn(x.w, factor), w.w)};
+  return {__fmul_rn(__fmul_rn(x.x, factor), w.x), __fmul_rn(__fmul_rn(x.y, factor), w.y),
+          __fmul_rn(__fmul_rn(x.z, factor), w.z), __fmul_rn(__fmul_rn(x.w, factor), w.w)};
 }
 
-// Makes the row. Quads of elements go round the threads; those of the first round, and what the norm multiplies them with, are in registers
-// early: fetch() reads what depends on no earlier kernel, make() the rest. Rows of another length than whole quads go one by one.
+// Makes the row. Quads of elements go round the threads; those of the first round, and what the norm multiplies them
+// with, are in registers early: fetch() reads what depends on no earlier kernel, make() the rest. Rows of another
+// length than whole quads go one by one.
 template <bool kInteger>
 class RowMaker {
  public:
@@ -68,7 +70,8 @@ class RowMaker {
   __device__ void fetch() {
     if (weight_ == nullptr) return;
 #pragma unroll
-    for (uint32_t i = 0; i < kEarly; ++i) w_[i] = __ldg(reinterpret_cast<const float4*>(weight_) + place(i * kRowThreads));
+    for (uint32_t i = 0; i < kEarly; ++i)
+      w_[i] = __ldg(reinterpret_cast<const float4*>(weight_) + place(i * kRowThreads));
   }
   template <typename Second>
   __device__ void make(const Second& second) {
@@ -78,15 +81,17 @@ class RowMaker {
     const float factor = weight_ != nullptr ? norm_factor() : 0.0f;
 #pragma unroll
     for (uint32_t i = 0; i < kEarly; ++i)
-      if (first() + i * kRowThreads < quads_) put(place(i * kRowThreads), weight_ != nullptr ? normed(x[i], factor, w_[i]) : x[i], second);
+      if (first() + i * kRowThreads < quads_)
+        put(place(i * kRowThreads), weight_ != nullptr ? normed(x[i], factor, w_[i]) : x[i], second);
 #pragma unroll 1
-    for (uint32_t at = kEarly * kRowThreads; first() + at < quads_; at += kLate * kRowThreads) put_late(at, factor, second);
+    for (uint32_t at = kEarly * kRowThreads; first() + at < quads_; at += kLate * kRowThreads)
+      put_late(at, factor, second);
     if (quads_ == 0) put_one_by_one(factor);
     __syncthreads();
   }
 
  private:
-  static constexpr uint32_t kEarly = 2, kLate = 3;  // rounds
+  static constexpr uint32_t kEarly = 2, kLate = 5;  // rounds
 
   // Every lane of a warp goes round as often as the first: the last block is done twice rather than not together.
   __device__ uint32_t first() const { return threadIdx.x / kWarp * kWarp; }
@@ -95,7 +100,9 @@ class RowMaker {
     return quad < quads_ ? quad : quads_ < 8 ? 0 : quads_ - 8 + quad % 8;
   }
   // Written by another kernel.
-  __device__ float4 quad_of(uint32_t quad) const { return quads_ == 0 ? float4{} : __ldcg(reinterpret_cast<const float4*>(in_) + quad); }
+  __device__ float4 quad_of(uint32_t quad) const {
+    return quads_ == 0 ? float4{} : __ldcg(reinterpret_cast<const float4*>(in_) + quad);
+  }
   template <typename Second>
   __device__ void put(uint32_t quad, float4 x, const Second& second) const {
     if constexpr (kInteger) {
@@ -113,7 +120,8 @@ class RowMaker {
     for (uint32_t i = 0; i < kLate; ++i) {
       if (first() + at + i * kRowThreads >= quads_) return;
       const uint32_t quad = place(at + i * kRowThreads);
-      put(quad, weight_ != nullptr ? normed(x[i], factor, reinterpret_cast<const float4*>(weight_)[quad]) : x[i], second);
+      put(quad, weight_ != nullptr ? normed(x[i], factor, reinterpret_cast<const float4*>(weight_)[quad]) : x[i],
+          second);
     }
   }
   __device__ void put_one_by_one(float factor) const {
@@ -150,7 +158,8 @@ class RowMaker {
       for (uint32_t i = 0; i < width; ++i) x[i] = __fadd_rn(x[i], x[i + width]);
     float total = x[0];
 #pragma unroll
-    for (uint32_t width = kWarp / 2; width >= 1; width /= 2) total = __fadd_rn(total, __shfl_xor_sync(kAll, total, width));
+    for (uint32_t width = kWarp / 2; width >= 1; width /= 2)
+      total = __fadd_rn(total, __shfl_xor_sync(kAll, total, width));
     const float mean = __fdiv_rn(total, static_cast<float>(k_));
     return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps_)));
   }
