@@ -10,11 +10,12 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/error.h"
+#include "device/read_ceiling.h"
 #include "device/topology.h"
 #include "engine/parts.h"
+#include "replay/stage_reads.h"
 #include "weights/summary.h"
 
 namespace stet {
@@ -50,34 +51,6 @@ std::vector<double> time_passes(Decoder& decoder, uint32_t context, uint32_t wid
 
 void fill_context(Decoder& decoder, uint32_t context) {
   if (context > 0) decoder.forward(bench_tokens(decoder.desc(), context), 0, 1);
-}
-
-uint64_t read_range(const uint64_t* p, size_t words) {
-  uint64_t a = 0, b = 0, c = 0, d = 0;
-  for (size_t i = 0; i + 32 <= words; i += 32)
-    for (size_t j = 0; j < 32; j += 4) a ^= p[i + j], b ^= p[i + j + 1], c ^= p[i + j + 2], d ^= p[i + j + 3];
-  return a ^ b ^ c ^ d;
-}
-
-// GB/s of plain sequential reads of memory that is far larger than the caches, one part a thread: the median of nine.
-double read_bandwidth(unsigned threads) {
-  constexpr size_t kBytes = size_t{1} << 30;
-  static AlignedBuffer buffer(kBytes);
-  uint64_t* words = reinterpret_cast<uint64_t*>(buffer.data());
-  for (size_t i = 0; i < kBytes / 8; i += 512) words[i] = i;
-  std::vector<double> rates;
-  volatile uint64_t sink = 0;
-  for (int run = 0; run < 9; ++run) {
-    const auto start = Clock::now();
-    std::vector<std::thread> workers;
-    std::vector<uint64_t> sums(threads);
-    for (unsigned t = 0; t < threads; ++t)
-      workers.emplace_back([&, t] { sums[t] = read_range(words + kBytes / 8 / threads * t, kBytes / 8 / threads); });
-    for (std::thread& w : workers) w.join();
-    for (uint64_t s : sums) sink = sink ^ s;
-    rates.push_back(static_cast<double>(kBytes) / seconds_since(start) / 1e9);
-  }
-  return median(rates);
 }
 
 // Passes queued one behind the other, without logits: what the device takes for one body, launches hidden.
@@ -123,7 +96,7 @@ void print_rates(Engine::Parts& p, const BenchFlags& f) {
   out["device"] = p.info.device;
   if (p.cuda) out["queued_body_us"] = queued_body_seconds(*p.decoder, f.context, f.width) * 1e6;
   // Beside each other, because the machine's bandwidth drifts.
-  const double read = read_bandwidth(p.info.threads), weights = static_cast<double>(p.pack->bytes()) / median(decode) / 1e9;
+  const double read = median_rate(ReadCeiling(p.info.threads).measure()), weights = static_cast<double>(p.pack->bytes()) / median(decode) / 1e9;
   out["weight_gbps"] = weights;
   out["read_gbps"] = read;
   out["read_share"] = weights / read;
@@ -151,18 +124,12 @@ void print_widths(Engine::Parts& p, const BenchFlags& f) {
   fmt::print("{}\n", out.dump());
 }
 
-std::string stage_name(const Stage& stage) {
-  std::string name = stage.kind == Stage::Kind::prepare ? "prepare " : "";
-  for (const Command* c : stage.commands) name += (name.empty() || name.back() == ' ' ? "" : "+") + c->name.substr(c->name.rfind('.') + 1);
-  return name;
-}
-
 // By the device's clock, each kind of stage behind itself.
 void print_device_stages(Engine::Parts& p, const BenchFlags& f) {
   std::map<std::string, std::pair<double, uint64_t>> sums;
   double total = 0;
   for (const auto& [stage, seconds] : p.decoder->time_stages(f.width, f.context, f.repeats)) {
-    auto& [time, bytes] = sums[stage_name(*stage)];
+    auto& [time, bytes] = sums[stage_kind_name(*stage)];
     time += seconds;
     total += seconds;
     if (stage->kind != Stage::Kind::prepare)
@@ -182,7 +149,7 @@ void print_stages(Engine::Parts& p, const BenchFlags& f) {
   std::map<std::string, double> now;
   Clock::time_point last;
   p.decoder->set_observer([&](const Stage& stage, const StepParams&, uint32_t) {
-    const std::string name = stage_name(stage);
+    const std::string name = stage_kind_name(stage);
     now[name] += seconds_since(last);
     if (stage.kind != Stage::Kind::prepare)
       for (const Command* c : stage.commands) bytes[name] += c->weight_bytes();
@@ -241,7 +208,7 @@ void print_cycles(Engine& engine, const BenchFlags& f) {
 int run(const BenchFlags& f) {
   if (f.bandwidth) {
     nlohmann::json out;
-    for (unsigned t = 1; t <= thread_budget().threads; ++t) out[fmt::format("read_gbps_{}_threads", t)] = read_bandwidth(t);
+    for (unsigned t = 1; t <= thread_budget().threads; ++t) out[fmt::format("read_gbps_{}_threads", t)] = median_rate(ReadCeiling(t).measure());
     fmt::print("{}\n", out.dump());
     return 0;
   }

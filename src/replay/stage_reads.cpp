@@ -1,0 +1,92 @@
+#include "replay/stage_reads.h"
+
+#include "formats/format.h"
+#include "kernels/common/activations.h"
+
+namespace stet {
+namespace {
+
+uint64_t rows_bytes(const Buffer* buffer, uint32_t rows) {
+  return buffer == nullptr ? 0 : uint64_t{buffer->width} * rows * sizeof(float);
+}
+
+uint64_t vector_bytes(const Command& c) { return c.weight == nullptr ? 0 : uint64_t{c.in->width} * sizeof(float); }
+
+// The input of a product before it is prepared: the buffer, or the joined attention.
+StageReads source_reads(const Stage& stage, uint32_t rows) {
+  StageReads r;
+  if (stage.source == Stage::Source::norm) {
+    r.activations = rows_bytes(stage.norm->in, rows);
+    r.weights = vector_bytes(*stage.norm);
+  } else {
+    r.activations = rows_bytes(stage.source == Stage::Source::join ? stage.attend->out : stage.input, rows);
+  }
+  return r;
+}
+
+StageReads product_reads(const Stage& stage, uint32_t rows) {
+  StageReads r;
+  bool integer = false, other = false;
+  const Command* product = nullptr;
+  for (const Command* c : stage.commands) {
+    if (c->op != Op::matvec) continue;
+    product = c;
+    r.weights += c->weight_bytes();
+    (traits(c->matrix.format).integer_block ? integer : other) = true;
+    if (c->accumulate) r.activations += rows_bytes(c->out, rows);
+  }
+  if (!stage.prepared) return r += source_reads(stage, rows);
+  if (integer) r.activations += activation_bytes(ActKind::i8, rows, product->matrix.cols);
+  if (other) r.activations += activation_bytes(ActKind::f32, rows, product->matrix.cols);
+  return r;
+}
+
+StageReads row_reads(const Command& c, uint32_t rows) {
+  StageReads r;
+  for (const Buffer* in : {c.in, c.in2, c.in3}) r.activations += rows_bytes(in, rows);
+  r.weights = vector_bytes(c);
+  // An embedding reads one row of the table a token.
+  if (c.matrix.data != nullptr) r.weights += uint64_t{rows} * c.matrix.tile_bytes() / kTileRows;
+  return r;
+}
+
+uint64_t cache_bytes(const AttendShape& shape, uint32_t rows, uint32_t position) {
+  return uint64_t{position + rows} * shape.layout.token_bytes();
+}
+
+std::string joined(const Stage& stage, bool with_layer) {
+  std::string name = stage.kind == Stage::Kind::prepare ? "prepare " : "";
+  for (size_t i = 0; i < stage.commands.size(); ++i) {
+    const std::string& full = stage.commands[i]->name;
+    name += (i == 0 ? "" : "+") + (i == 0 && with_layer ? full : full.substr(full.rfind('.') + 1));
+  }
+  return name;
+}
+
+}  // namespace
+
+std::string stage_name(const Stage& stage) { return joined(stage, true); }
+std::string stage_kind_name(const Stage& stage) { return joined(stage, false); }
+
+StageReads stage_reads(const Stage& stage, uint32_t rows, uint32_t position) {
+  const Command& first = *stage.commands[0];
+  switch (stage.kind) {
+    case Stage::Kind::prepare:
+      return source_reads(stage, rows);
+    case Stage::Kind::project:
+    case Stage::Kind::gated:
+      return product_reads(stage, rows);
+    case Stage::Kind::rows:
+    case Stage::Kind::store:
+      return row_reads(first, rows);
+    case Stage::Kind::attend_rows:
+    case Stage::Kind::attend_runs: {
+      StageReads r = row_reads(first, rows);
+      r.kv = cache_bytes(*first.shape, rows, position);
+      return r;
+    }
+  }
+  return {};
+}
+
+}  // namespace stet
