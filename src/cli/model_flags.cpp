@@ -22,16 +22,20 @@ void ModelFlags::declare_context(Flags& flags) {
               "context in tokens (what fits into 80 % of memory, at most the trained length)");
 }
 
-void ModelFlags::declare_machine(Flags& flags) {
+void ModelFlags::declare_threads(Flags& flags) {
   flags.section("Machine (none of these changes the output)");
   flags.count("--threads", &options.threads, 1, kMostThreads, "threads (from affinity, CPU quota and physical cores)");
+  flags.choice("--pack", &options.pack, {"cache", "mapped", "none"},
+               "packed weights: kept in the cache directory and loaded into huge pages, kept and mapped, or in memory only");
+}
+
+void ModelFlags::declare_machine(Flags& flags) {
+  declare_threads(flags);
   flags.toggle("--pin", &options.pin, "bind each thread to a processor");
   flags.choice("--isa", &options.isa, {"auto", "scalar", "avx2", "avxvnni", "avx512"},
                "instruction set (auto: the last that the processor has)");
   flags.choice("--device", &options.device, {"cpu", "cuda", "auto"},
                "where lists run: the processor, the first NVIDIA GPU, or that where there is one (cpu)");
-  flags.choice("--pack", &options.pack, {"cache", "mapped", "none"},
-               "packed weights: kept in the cache directory and loaded into huge pages, kept and mapped, or in memory only");
   flags.choice("--replay", &options.replay, {"eager", "recorded", "replayed"}, "how command lists run (replayed)");
 }
 
@@ -51,13 +55,18 @@ void ModelFlags::check() const {
 }
 
 std::unique_ptr<Engine> ModelFlags::load() const {
+  std::unique_ptr<Engine> engine = load_silently();
+  if (!quiet) say(load_line(engine->info()));
+  return engine;
+}
+
+std::unique_ptr<Engine> ModelFlags::load_silently() const {
   check();
   LoadProgress progress(quiet);
   Options with_progress = options;
   with_progress.progress = [&](std::string_view phase, uint64_t done, uint64_t total) { progress(phase, done, total); };
   auto engine = std::make_unique<Engine>(with_progress);
   progress.clear();
-  if (!quiet) say(load_line(engine->info()));
   return engine;
 }
 

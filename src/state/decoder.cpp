@@ -199,12 +199,15 @@ std::vector<std::pair<const Stage*, double>> Decoder::time_stages(uint32_t rows,
   return out;
 }
 
+void Decoder::fetch_kv(uint32_t positions) {
+  if (!cuda_) return;
+  const uint64_t bytes = attend_[0].layout.chunk_stride * chunks_for(positions);
+  kv_.commit(bytes);
+  cuda_->fetch_cache(bytes);
+}
+
 uint64_t Decoder::kv_hash(uint32_t positions) {
-  if (cuda_) {
-    const uint64_t bytes = attend_[0].layout.chunk_stride * chunks_for(positions);
-    kv_.commit(bytes);
-    cuda_->fetch_cache(bytes);
-  }
+  fetch_kv(positions);
   uint64_t hash = 0;
   std::vector<float> row(2 * size_t{desc_.head_dim});
   for (const AttendShape& a : attend_)

@@ -104,7 +104,9 @@ class Decoder {
 
   // XXH3-64 of the KV rows of positions 0 .. positions - 1, element by element.
   uint64_t kv_hash(uint32_t positions);
-  // For tests: the KV memory of a layer, and the layout.
+  // The KV rows of positions 0 .. positions - 1 are in the memory below when this returns, wherever the lists run.
+  void fetch_kv(uint32_t positions);
+  // For comparisons: the KV memory of a layer, and the layout.
   uint8_t* kv_layer(uint32_t layer) const { return attend_[layer].layer; }
   const KvLayout& kv_layout() const { return attend_[0].layout; }
   uint64_t scratch_bytes() const { return buffers_.bytes(); }
