@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/cuda/launch.h"
 #include "device/cuda_device.h"
@@ -47,6 +48,9 @@ class CudaInterpreter : public Interpreter {
 
   // Seconds that a stage takes, behind and before itself: `repeats` of it in a row by the device's clock. What buffers hold is lost.
   virtual double time_stage(const LoweredList& list, const Stage& stage, const StepParams& params, uint32_t repeats) = 0;
+  // Seconds that the first 0, 1, ... all stages of a list take as one graph, by the device's clock: the median of `repeats` runs of each.
+  // What buffers hold is lost.
+  virtual std::vector<double> time_prefixes(const LoweredList& list, const StepParams& params, uint32_t repeats) = 0;
 };
 
 // Throws Error(kResource) with the numbers when the device has too little memory, before anything is sent;

@@ -32,7 +32,12 @@ void CpuInterpreter::run(const LoweredList& list, const StepParams& params, Repl
   if (mode == ReplayMode::replayed) {
     STET_CHECK(!observer);
     pool_.run([&](WorkerPool::Worker& worker) {
-      for (const Stage& stage : list.stages) run_stage(list, stage, params, worker);
+      StageMarks* marks = worker.index() == 0 ? marks_ : nullptr;
+      if (marks != nullptr) marks->add(list, nullptr);
+      for (const Stage& stage : list.stages) {
+        run_stage(list, stage, params, worker);
+        if (marks != nullptr) marks->add(list, &stage);
+      }
     });
     return;
   }

@@ -1,6 +1,7 @@
 // Interpreters of lowered lists, and that of the CPU: one pool, one table of kernels, one set of scratch buffers at fixed addresses.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -22,6 +23,18 @@ enum class ReplayMode : uint8_t {
 // Called after each stage, on the caller's thread, when set: only in eager and recorded mode.
 using StageObserver = std::function<void(const Stage& stage, const StepParams& params, uint32_t rows)>;
 
+// When the stages of replayed runs ended, by the clock of the thread that runs them; for profiles. A stage ends for that thread when
+// all its tiles are done, so marks are in order, and the time between two of them belongs to the later one.
+struct StageMarks {
+  struct Mark {
+    const LoweredList* list;
+    const Stage* stage;  // null: the list begins
+    std::chrono::steady_clock::time_point when;
+  };
+  std::vector<Mark> marks;  // give it room: growing costs time inside a stage
+  void add(const LoweredList& list, const Stage* stage) { marks.push_back({&list, stage, std::chrono::steady_clock::now()}); }
+};
+
 // Runs lowered lists on a device. Lists, buffers, weights and state are named by their addresses on the host, whatever the device.
 class Interpreter {
  public:
@@ -41,6 +54,8 @@ class CpuInterpreter : public Interpreter {
   void fetch(const Buffer&, uint32_t) override {}
 
   const Kernels& kernels() const { return kernels_; }
+  // Replayed runs write down when their stages end; null: no more.
+  void set_marks(StageMarks* marks) { marks_ = marks; }
 
  private:
   struct Scratch {
@@ -72,6 +87,7 @@ class CpuInterpreter : public Interpreter {
   std::vector<Scratch> scratch_;     // one a worker
   AlignedBuffer shared_activations_;  // of wide and eager passes
   AlignedBuffer parts_;              // AttendPart[row][head][kMaxRuns]
+  StageMarks* marks_ = nullptr;
 };
 
 }  // namespace stet

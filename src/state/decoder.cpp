@@ -1,6 +1,7 @@
 #include "state/decoder.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -196,6 +197,30 @@ std::vector<std::pair<const Stage*, double>> Decoder::time_stages(uint32_t rows,
   std::vector<std::pair<const Stage*, double>> out;
   for (const LoweredList* list : {&body(rows).cuda, &head(params_.head_rows).cuda})
     for (const Stage& stage : list->stages) out.emplace_back(&stage, cuda_->time_stage(*list, stage, params_, repeats));
+  return out;
+}
+
+Decoder::ListTimes Decoder::time_lists(uint32_t rows, uint32_t position, uint32_t repeats) {
+  using Clock = std::chrono::steady_clock;
+  STET_CHECK(cuda_ != nullptr && repeats >= 1);
+  life_.require_armed();
+  reach(position + rows);
+  params_.rows = rows;
+  params_.position = position;
+  params_.head_rows = std::min(rows, kNarrowRows);
+  params_.head_first = rows - params_.head_rows;
+  ListTimes out;
+  for (const LoweredList* list : {&body(rows).cuda, &head(params_.head_rows).cuda})
+    out.lists.emplace_back(list, cuda_->time_prefixes(*list, params_, repeats));
+  const Buffer* logits = buffers_.get("logits", desc_.vocab, kNarrowRows);
+  std::vector<double> seconds(repeats);
+  for (double& s : seconds) {
+    const Clock::time_point start = Clock::now();
+    cuda_->fetch(*logits, params_.head_rows);
+    s = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + repeats / 2, seconds.end());
+  out.fetch = seconds[repeats / 2];
   return out;
 }
 

@@ -102,6 +102,16 @@ class Decoder {
   // Seconds of each stage of a pass of `rows` tokens behind `position` on the CUDA device, the head's last; what buffers hold is lost.
   std::vector<std::pair<const Stage*, double>> time_stages(uint32_t rows, uint32_t position, uint32_t repeats);
 
+  // The lists of such a pass on the CUDA device, body and head: seconds of the first 0, 1, ... all stages of each, as time_prefixes() of
+  // replay/cuda_interpreter.h measures them, and of bringing the logits to the host. What buffers hold is lost.
+  struct ListTimes {
+    std::vector<std::pair<const LoweredList*, std::vector<double>>> lists;
+    double fetch = 0;
+  };
+  ListTimes time_lists(uint32_t rows, uint32_t position, uint32_t repeats);
+  // On the processor: replayed runs write down when their stages end (replay/interpreter.h); null: no more.
+  void set_marks(StageMarks* marks) { cpu_->set_marks(marks); }
+
   // XXH3-64 of the KV rows of positions 0 .. positions - 1, element by element.
   uint64_t kv_hash(uint32_t positions);
   // The KV rows of positions 0 .. positions - 1 are in the memory below when this returns, wherever the lists run.

@@ -1,6 +1,8 @@
-"""stet replay --diff."""
+"""stet replay --diff and stet profile."""
 
 from __future__ import annotations
+
+import json
 
 from harness import Stet, check, equal
 
@@ -30,4 +32,36 @@ def replay_refuses(stet: Stet) -> None:
     stet.refuses(2, "replay", "-m", TINY, "--diff", "cpu,cuda:avx2", "-p", "x", says="cuda:avx2")
 
 
-TESTS = [replay_compares_two_interpreters, replay_refuses]
+def profile_adds_up(stet: Stet) -> None:
+    flags = ("profile", "-m", TINY, "--context", 16, "--repeats", 8, "--cycles", 6, "--draft", "ngram", "-q")
+    # A machine that is busy may not reconcile, and then says so.
+    result = stet(*flags, "--json", "--trace", "trace.json")
+    found = json.loads(result.out)
+    equal(result.code, 0 if found["reconciles"] else 7, result)
+    check(found["reconciles"] or "more than 3 %" in result.err, result)
+    whole, cycle = found["pass"], found["cycle"]
+    parts = sum(stage["seconds"] for stage in whole["stages"]) + whole["outside_seconds"]
+    check(abs(parts - whole["parts_seconds"]) < 1e-9, (parts, whole["parts_seconds"]))
+    check(abs(whole["measured_seconds"] - whole["parts_seconds"] - whole["gap_seconds"]) < 1e-9, whole)
+    phases = sum(cycle[f"{phase}_seconds"] for phase in ("draft", "verify", "accept", "commit"))
+    check(abs(phases - cycle["parts_seconds"]) < 1e-9, cycle)
+    equal(found["reconciles"], whole["reconciles"] and cycle["reconciles"])
+    equal(sum(kind["stages"] for kind in whole["kinds"]), len(whole["stages"]))
+    check(any(stage["name"] == "blk.1.attn_q+attn_k+attn_v" for stage in whole["stages"]), whole["stages"])
+    check(found["ceiling_bytes_per_second"] > 1e8, found)
+    trace = json.loads((stet.folder / "trace.json").read_bytes())
+    names = {event["name"] for event in trace["traceEvents"] if event["ph"] == "X"}
+    check({"cycle", "draft", "verify", "accept", "commit", "blk.0.ffn_down", "output"} <= names, names)
+
+
+def profile_prints_a_table(stet: Stet) -> None:
+    flags = ("profile", "-m", TINY, "--context", 0, "--repeats", 4, "--cycles", 0)
+    kinds, stages = stet(*flags).out.decode(), stet(*flags, "--all").out.decode()
+    for words in ("read ceiling", "% ceiling", "\nattn_q+attn_k+attn_v ", "\nall stages ", "\ngap ", "the pass, nothing watching", "(synthetic)"):
+        check(words in kinds, f"{words!r} is not in {kinds}")
+    check("\nblk.1.attn_q+attn_k+attn_v " in stages and "a cycle" not in stages, stages)
+    stet.refuses(2, *flags, "--trace", "trace.json", says="--cycles")
+    stet.refuses(2, "profile", "-m", TINY, "--draft-depth", 3, says="--draft")
+
+
+TESTS = [replay_compares_two_interpreters, replay_refuses, profile_adds_up, profile_prints_a_table]

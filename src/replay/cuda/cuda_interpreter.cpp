@@ -125,6 +125,32 @@ class GraphInterpreter final : public CudaInterpreter {
     return kernels;
   }
 
+  std::vector<double> time_prefixes(const LoweredList& list, const StepParams& params, uint32_t repeats) override {
+    const Compiled compiled = compile(list);
+    send_step(params);
+    const Event begin, end;
+    std::vector<double> medians, runs(repeats);
+    for (size_t stages = 0; stages <= compiled.stages.size(); ++stages) {
+      CudaGraph graph;
+      if (stages > 0)
+        graph.capture(stream_, [&] {
+          for (size_t i = 0; i < stages; ++i) launch(compiled.stages[i], true);
+        });
+      // The first run brings the graph and the state that the stages expect.
+      if (stages > 0) graph.launch(stream_);
+      for (double& seconds : runs) {
+        begin.record(stream_.get());
+        if (stages > 0) graph.launch(stream_);
+        end.record(stream_.get());
+        stream_.wait();
+        seconds = end.seconds_since(begin);
+      }
+      std::nth_element(runs.begin(), runs.begin() + repeats / 2, runs.end());
+      medians.push_back(runs[repeats / 2]);
+    }
+    return medians;
+  }
+
   uint64_t device_bytes() const override { return twins_.bytes() + scratch_memory_.bytes(); }
 
  private:
