@@ -10,7 +10,8 @@
 namespace stet {
 namespace {
 
-constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000, kMostAnswerTokens = 1u << 20, kMostWaitSeconds = 86400;
+constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000, kMostAnswerTokens = 1u << 20, kMostWaitSeconds = 86400,
+                   kMostRepeats = 100;
 constexpr uint64_t kRequestSeed = 1;
 
 std::vector<std::string> parts_of(const std::string& list, char separator) {
@@ -37,7 +38,7 @@ std::string read_api_key(const std::string& file) {
 // What a frozen plan decides, and nothing else may; also where it would say the same.
 std::vector<std::string> plan_flags_given(const Flags& flags) {
   std::vector<std::string> given;
-  for (const char* name : {"--rounds", "--aa-rounds", "--rules", "--witness", "--equal", "--authority", "--class",
+  for (const char* name : {"--rounds", "--aa-rounds", "--disturbed-repeats", "--rules", "--witness", "--equal", "--authority", "--class",
                            "--cite", "--label", "--seed", "--resamples", "--confidence", "--freeze", "--steps",
                            "--points", "--figure", "--max-tokens", "--ignore-eos"})
     if (flags.given(name)) given.emplace_back(name);
@@ -83,6 +84,8 @@ void CompareFlags::declare_plan(Flags& flags) {
   flags.section("The plan (frozen before anything runs)");
   flags.count("--rounds", &rounds, 1, kMostRounds, "A-B-B-A so often; each gives two pairs (2)");
   flags.count("--aa-rounds", &aa_rounds, 1, kMostRounds, "A-A-A-A so often (as --rounds)");
+  flags.count("--disturbed-repeats", &disturbed_repeats, 0, kMostRepeats,
+              "a start that lost more than 1 % of the processor to other machines is run again, up to so often (3)");
   flags.text("--rules", "FILE", &rules,
              "what promotion demands beyond an interval above 1 (docs/benchmark_judgement.md)");
   flags.texts("--witness", "OPTION=COUNTER", &witnesses,
@@ -184,6 +187,7 @@ ComparePlan CompareFlags::new_plan(const ArmSpec& spec_a, const ArmSpec& spec_b,
   plan.b_shown = spec_b.shown;
   plan.rounds = rounds;
   plan.aa_rounds = aa_rounds > 0 ? aa_rounds : rounds;
+  plan.disturbed_repeats = disturbed_repeats;
   plan.equal = equal.empty() ? usual_equal(spec_a, spec_b) : parse_equal(equal);
   for (const std::string& text : witnesses) plan.witnesses.push_back(parse_witness(text));
   plan.witnesses = witnesses_for(spec_a, spec_b, plan.witnesses);

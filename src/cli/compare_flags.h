@@ -14,7 +14,7 @@ struct CompareFlags {
   std::string a, b, suite, steps, points, rules, plan_file, freeze, out, equal, authority = "until-treatment";
   std::string label, idea, ledger, key_file, model_id;
   std::vector<std::string> figures, witnesses, cites;
-  uint32_t rounds = 2, aa_rounds = 0, resamples = 10000, max_tokens = 0, ready = 600, timeout = 3600;
+  uint32_t rounds = 2, aa_rounds = 0, disturbed_repeats = 3, resamples = 10000, max_tokens = 0, ready = 600, timeout = 3600;
   float confidence = 0.95f;
   std::optional<uint64_t> seed;
   bool ignore_eos = false, json = false, quiet = false;

@@ -76,6 +76,8 @@ std::string verdict_text(const ComparePlan& plan, const CompareVerdict& v, const
     text += fmt::format("witness {} of {}: {} in A, {} in B\n", w.witness.counter, w.witness.option,
                         w.control ? fmt::format("{:g}", *w.control) : "not reported",
                         w.candidate ? fmt::format("{:g}", *w.candidate) : "not reported");
+  for (const RepeatedStart& r : v.repeated)
+    text += fmt::format("start {} of arm {} was run again and does not count: {}\n", r.start, r.arm, r.why);
   text += before_text(ledger_context);
   text += fmt::format("verdict: {}\n", v.verdict);
   for (const std::string& reason : v.reasons) text += fmt::format("  {}\n", reason);

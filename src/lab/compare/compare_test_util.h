@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -86,6 +87,44 @@ inline Packet packet_of(const ComparePlan& plan, const RateOf& rate, uint32_t de
     now += 1'000'000'000;
   }
   return packet;
+}
+
+// The start of an arm loses a tenth of the processor to others.
+inline void disturb(Packet& packet, const std::string& arm, uint32_t start) {
+  for (RequestRecord& r : packet.requests) {
+    if (r.arm != arm || r.start != start) continue;
+    r.before.cpu_ticks = 1000;
+    r.before.steal_ticks = 0;
+    r.after.cpu_ticks = 2000;
+    r.after.steal_ticks = 100;
+    return;
+  }
+}
+
+// Once more the start of an arm, behind itself: those after it have the next numbers.
+inline void repeat_start(Packet& packet, const std::string& arm, uint32_t start) {
+  const auto later = [&](const auto& record) { return record.arm == arm && record.start > start; };
+  for (StartRecord& s : packet.starts) s.start += later(s);
+  for (RequestRecord& r : packet.requests) {
+    if (!later(r)) continue;
+    r.start += 1;
+    r.id = fmt::format("{}-{}-{}", r.arm, r.start, r.step_id);
+  }
+  const auto is = [&](const auto& record) { return record.arm == arm && record.start == start; };
+  const auto at = std::find_if(packet.starts.begin(), packet.starts.end(), is);
+  StartRecord again = *at;
+  again.start += 1;
+  packet.starts.insert(at + 1, again);
+  std::vector<RequestRecord> answers;
+  auto end = packet.requests.begin();
+  for (auto r = packet.requests.begin(); r != packet.requests.end(); ++r) {
+    if (!is(*r)) continue;
+    answers.push_back(*r);
+    answers.back().start += 1;
+    answers.back().id = fmt::format("{}-{}-{}", arm, start + 1, r->step_id);
+    end = r + 1;
+  }
+  packet.requests.insert(end, answers.begin(), answers.end());
 }
 
 }  // namespace stet

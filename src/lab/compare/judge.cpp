@@ -70,7 +70,7 @@ Json ledger_json(const Packet& packet) {
 std::string compare_results(const Packet& packet) {
   const ComparePlan plan = parse_plan(packet.plan_json);
   const CompareVerdict v = judge_comparison(plan, packet);
-  Json witnesses = Json::array(), series = Json::array();
+  Json witnesses = Json::array(), series = Json::array(), repeated = Json::array();
   for (const WitnessCount& w : v.witnesses)
     witnesses.push_back({{"option", w.witness.option},
                          {"counter", w.witness.counter},
@@ -78,7 +78,8 @@ std::string compare_results(const Packet& packet) {
                          {"candidate", or_null(w.candidate)},
                          {"holds", w.holds()}});
   for (const JudgedSeries& s : v.series) series.push_back(series_json(s, plan.bootstrap));
-  return dump_line({{"verdict", v.verdict},
+  for (const RepeatedStart& r : v.repeated) repeated.push_back({{"arm", r.arm}, {"start", r.start}, {"why", r.why}});
+  Json out = {{"verdict", v.verdict},
                     {"reasons", v.reasons},
                     {"unproven", v.unproven},
                     {"evidence", plan.measures() ? "component" : "endpoint"},
@@ -88,7 +89,9 @@ std::string compare_results(const Packet& packet) {
                     {"equality", equality_json(plan, v.equality)},
                     {"witnesses", witnesses},
                     {"arms", {{"A", arm_json(v.a, plan.a_shown)}, {"B", arm_json(v.b, plan.b_shown)}}},
-                    {"series", series}});
+                    {"series", series}};
+  if (plan.disturbed_repeats) out["repeated_starts"] = repeated;
+  return dump_line(out);
 }
 
 }  // namespace stet

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kEqual = {"nothing", "ids", "sequences"};
 constexpr std::array<std::string_view, 6> kRequestFigures = {"rate_100",  "rate_all",     "server_rate",
                                                              "wall_rate", "prefill_rate", "ttft"};
-constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000;
+constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000, kMostRepeats = 100;
 
 Json arm_json(ArmKind kind, const std::string& shown) { return {{"kind", arm_kind_name(kind)}, {"shown", shown}}; }
 
@@ -137,7 +137,7 @@ std::optional<Figure> figure_by_unit(std::string_view name) {
 std::string plan_json(const ComparePlan& plan) {
   Json witnesses = Json::array();
   for (const Witness& w : plan.witnesses) witnesses.push_back({{"option", w.option}, {"counter", w.counter}});
-  const Json json = {{"kind", "compare"},
+  Json json = {{"kind", "compare"},
                      {"schema", "stet-compare-plan-1"},
                      {"label", plan.label},
                      {"created", plan.created},
@@ -158,6 +158,7 @@ std::string plan_json(const ComparePlan& plan) {
                      {"authority", authority_name(plan.authority)},
                      {"idea", plan.idea},
                      {"cites", plan.cites}};
+  if (plan.disturbed_repeats) json["disturbed_repeats"] = *plan.disturbed_repeats;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -182,6 +183,8 @@ ComparePlan parse_plan(std::string_view json) {
   read_lists(object, plan);
   plan.aa_rounds = static_cast<uint32_t>(object.whole("aa_rounds", 1, kMostRounds));
   plan.rounds = static_cast<uint32_t>(object.whole("rounds", 1, kMostRounds));
+  if (object.has("disturbed_repeats"))
+    plan.disturbed_repeats = static_cast<uint32_t>(object.whole("disturbed_repeats", 0, kMostRepeats));
   plan.equal = parse_equal(object.text("equal"));
   read_bootstrap(object.any("bootstrap"), plan.bootstrap);
   plan.rules = parse_rules(object.object("rules"), "the rules of the plan");

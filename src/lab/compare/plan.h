@@ -49,6 +49,9 @@ struct ComparePlan {
   std::vector<std::string> points;
   std::vector<Figure> figures;         // empty, for programs: every number whose name says its unit (figure_by_unit)
   uint32_t aa_rounds = 2, rounds = 2;  // A-A-A-A, then A-B-B-A; each round gives two pairs of starts
+  // A start that lost more than 1 % of the processor to other machines is run again, up to so often for each leg; absent, in plans of
+  // before: never, and no results speak of it.
+  std::optional<uint32_t> disturbed_repeats;
   Equal equal = Equal::nothing;
   std::vector<Witness> witnesses;
   Bootstrap bootstrap;
@@ -77,7 +80,7 @@ struct Leg {
   uint32_t round = 0, slot = 0;  // slot 0..3: sides A B B A
   bool side_b = false;           // counts as B in its pair
   char arm = 'A';
-  uint32_t start = 0;  // of its arm, from 0
+  uint32_t start = 0;  // of its arm, from 0, as if none had to be repeated
   uint32_t point = 0;  // index into points; 0 for suites
 };
 // In the order in which they run: A/A of every point, then A-B-B-A of every point.

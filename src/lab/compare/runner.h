@@ -10,6 +10,7 @@
 #include "lab/compare/served_arm.h"
 #include "lab/compare/verdict.h"
 #include "lab/ledger/ledger.h"
+#include "lab/metrics/system.h"
 
 namespace stet {
 
@@ -21,6 +22,8 @@ struct CompareRun {
   std::string packet;                       // where it goes
   ServedArmOptions options;
   std::function<void(const std::string& line)> progress;  // what is being done
+  // The machine's counters around a program; for tests another machine's.
+  std::function<SystemSample()> sample = [] { return sample_system(); };
   // Told once, between the phases: what identical arms showed.
   std::function<void(const std::vector<JudgedSeries>& floors)> floor;
 };

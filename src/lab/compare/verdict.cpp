@@ -219,9 +219,12 @@ std::vector<std::string> shortcomings(const ComparePlan& plan, const JudgedSerie
   return reasons;
 }
 
-CompareVerdict judge_comparison(const ComparePlan& plan, const Packet& packet) {
+CompareVerdict judge_comparison(const ComparePlan& plan, const Packet& all) {
   CompareVerdict v;
   v.verdict = "void";
+  CountedRun counted = counted_run(plan, all);
+  v.repeated = std::move(counted.repeated);
+  const Packet& packet = counted.packet;
   if (packet.starts.empty()) {
     v.reasons.emplace_back("nothing was measured");
     return v;
@@ -233,7 +236,8 @@ CompareVerdict judge_comparison(const ComparePlan& plan, const Packet& packet) {
   check_machine(packet, v.reasons);
   check_witnesses(plan, packet, v);
   if (!plan.measures()) {
-    v.equality = judge_equality(plan, packet);
+    // Also of the starts that do not count: what disturbs a machine changes no token.
+    v.equality = judge_equality(plan, all);
     v.reasons.insert(v.reasons.end(), v.equality.faults.begin(), v.equality.faults.end());
   }
   std::vector<std::string> faults;
@@ -248,18 +252,19 @@ CompareVerdict judge_comparison(const ComparePlan& plan, const Packet& packet) {
   return v;
 }
 
-AaPhase judge_aa(const ComparePlan& plan, const Packet& packet) {
+AaPhase judge_aa(const ComparePlan& plan, const Packet& all) {
   CompareVerdict v;
+  const Packet packet = counted_run(plan, all).packet;
   const std::vector<RequestFigures> figures = check_requests(plan, packet, v);
   check_machine(packet, v.reasons);
   Equality equality;
-  if (!plan.measures()) judge_repeats(plan, packet, "A", equality);
+  if (!plan.measures()) judge_repeats(plan, all, "A", equality);
   AaPhase phase;
   phase.faults = std::move(v.reasons);
   phase.faults.insert(phase.faults.end(), equality.faults.begin(), equality.faults.end());
-  const std::vector<Series> all = series_of(plan, packet, figures, Phases::aa_only, phase.faults);
+  const std::vector<Series> series = series_of(plan, packet, figures, Phases::aa_only, phase.faults);
   if (!phase.faults.empty()) return phase;
-  for (const Series& s : all) {
+  for (const Series& s : series) {
     JudgedSeries j{s.point, s.figure, phase_figures(s.aa, s.figure, plan.bootstrap), {}, {}, {}};
     j.noise = noise_of(j.aa.pair_ratios, j.aa.interval);
     phase.series.push_back(std::move(j));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/compare/disturbed.h"
 #include "lab/compare/equality.h"
 #include "lab/compare/pairs.h"
 #include "lab/compare/plan.h"
@@ -36,7 +37,8 @@ struct CompareVerdict {
   std::vector<std::string> unproven;  // what was not shown; nothing is promoted over it
   Equality equality;                  // of programs: not asked
   std::vector<WitnessCount> witnesses;
-  ArmSummary a, b;
+  std::vector<RepeatedStart> repeated;  // starts that do not count, because other machines disturbed them
+  ArmSummary a, b;                      // of the starts that count
   std::vector<JudgedSeries> series;  // empty where the run is void, or its tokens are not proved: no number then
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lab/compare/disturbed.h"
 #include "lab/compare/pairs.h"
 #include "lab/report/markup.h"
 #include "lab/report/plots.h"
@@ -93,6 +94,14 @@ std::string arms_table(const ReportInput& input) {
   return table.rows() > 0 ? table.html() : missing_part("Arms");
 }
 
+std::string repeated_table(const ReportInput& input) {
+  HtmlTable table("Starts that were run again, because other machines disturbed them; they do not count", {{"arm"}, {"start", true}, {"why"}});
+  const Json& repeated = look(input.results, "repeated_starts");
+  if (repeated.is_array())
+    for (const Json& r : repeated) table.row({shown(look(r, "arm")), shown(look(r, "start")), shown(look(r, "why"))});
+  return table.rows() > 0 ? table.html() : "";
+}
+
 std::string witness_table(const ReportInput& input) {
   HtmlTable table("Witnesses: what each option under test left behind",
                   {{"option"}, {"counter"}, {"A", true}, {"B", true}, {"holds"}});
@@ -108,10 +117,11 @@ std::string witness_table(const ReportInput& input) {
 std::vector<Series> raw_series(const ReportInput& input) {
   try {
     const ComparePlan plan = parse_plan(input.packet.plan_json);
+    const Packet counted = counted_run(plan, input.packet).packet;
     std::vector<RequestFigures> figures;
-    for (const RequestRecord& r : input.packet.requests) figures.push_back(request_figures(r, {.cold = plan.cold}));
+    for (const RequestRecord& r : counted.requests) figures.push_back(request_figures(r, {.cold = plan.cold}));
     std::vector<std::string> faults;
-    std::vector<Series> series = series_of(plan, input.packet, figures, Phases::both, faults);
+    std::vector<Series> series = series_of(plan, counted, figures, Phases::both, faults);
     return faults.empty() ? series : std::vector<Series>();
   } catch (const Error&) {
     return {};
@@ -203,7 +213,7 @@ std::string compare_verdicts(const ReportInput& input) {
 
 std::string compare_figures(const ReportInput& input) {
   const std::string series = series_table(input);
-  return arms_table(input) +
+  return arms_table(input) + repeated_table(input) +
          (series.empty() ? html_element("p", "No figure: the run is void, or its tokens are not proved.", "missing")
                          : series);
 }
