@@ -37,6 +37,12 @@ class DeviceCycles {
   // Seconds of the cycle before until its verify pass began; the first one's holds the draft's own pass over the
   // prompt.
   virtual double draft_seconds() const = 0;
+  // The cycle before by the device's clock, in nanoseconds: when its draft, its verify pass and its acceptance began, and
+  // when it was committed. Sampling is part of the verify pass.
+  struct Marks {
+    uint64_t draft_ns = 0, verify_ns = 0, accept_ns = 0, end_ns = 0;
+  };
+  virtual Marks marks() const = 0;
   // Ends the request. What is still in flight leaves no trace in the session.
   virtual void stop() = 0;
 

@@ -43,7 +43,7 @@ def profile_adds_up(stet: Stet) -> None:
     parts = sum(stage["seconds"] for stage in whole["stages"]) + whole["outside_seconds"]
     check(abs(parts - whole["parts_seconds"]) < 1e-9, (parts, whole["parts_seconds"]))
     check(abs(whole["measured_seconds"] - whole["parts_seconds"] - whole["gap_seconds"]) < 1e-9, whole)
-    phases = sum(cycle[f"{phase}_seconds"] for phase in ("draft", "verify", "accept", "commit"))
+    phases = sum(cycle[f"{phase}_seconds"] for phase in ("draft", "verify", "accept", "commit", "between"))
     check(abs(phases - cycle["parts_seconds"]) < 1e-9, cycle)
     equal(found["reconciles"], whole["reconciles"] and cycle["reconciles"])
     equal(sum(kind["stages"] for kind in whole["kinds"]), len(whole["stages"]))

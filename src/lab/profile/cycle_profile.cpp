@@ -102,10 +102,11 @@ class CycleTimer {
       p.verify += seconds_between(c.verify, c.accept) / n;
       p.accept += seconds_between(c.accept, c.commit) / n;
       p.commit += seconds_between(c.commit, c.end) / n;
+      p.between += seconds_between(c.begin, c.draft) / n;
       p.watched += c.seconds() / n;
     }
     for (const CycleMarks& c : plain) p.whole.measured += c.seconds() / n;
-    p.whole.parts = p.draft + p.verify + p.accept + p.commit;
+    p.whole.parts = p.draft + p.verify + p.accept + p.commit + p.between;
     return p;
   }
 
@@ -144,7 +145,7 @@ class CycleTimer {
 }  // namespace
 
 CycleProfile profile_cycles(Engine::Parts& engine, const ProfileOptions& options, std::vector<TraceSpan>& trace) {
-  return CycleTimer(engine, options).run(trace);
+  return engine.cycles ? profile_device_cycles(engine, options, trace) : CycleTimer(engine, options).run(trace);
 }
 
 }  // namespace stet

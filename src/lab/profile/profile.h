@@ -65,8 +65,10 @@ struct PassProfile {
 struct CycleProfile {
   uint32_t cycles = 0;
   double proposed = 0, tokens = 0;  // a cycle; tokens: committed
+  // On a GPU sampling is part of verify, and commit of accept.
   double draft = 0, verify = 0, accept = 0, commit = 0;
-  double watched = 0;  // a whole cycle while phases were timed
+  double between = 0;  // from the end of a cycle to the beginning of the next
+  double watched = 0;  // a whole cycle while phases were timed; 0 where the cycles always time themselves
   Reconciliation whole;
 };
 
@@ -88,6 +90,8 @@ ProfileReport profile(Engine::Parts& engine, const ProfileOptions& options);
 // times but no clock.
 PassProfile profile_pass(Engine::Parts& engine, const ProfileOptions& options);
 CycleProfile profile_cycles(Engine::Parts& engine, const ProfileOptions& options, std::vector<TraceSpan>& trace);
+// Of cycles that stay on a GPU (spec/device_cycles.h): what they report, by the device's clock; a whole one by the host's.
+CycleProfile profile_device_cycles(Engine::Parts& engine, const ProfileOptions& options, std::vector<TraceSpan>& trace);
 
 // Tokens that say nothing.
 std::vector<int32_t> profile_tokens(const ModelDesc& desc, uint32_t n, uint32_t first = 0);

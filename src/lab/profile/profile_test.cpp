@@ -90,7 +90,7 @@ TEST(Profile, ADraftIsAPhase) {
   EXPECT_EQ(c.tokens, 5.0);  // it is the target itself
   EXPECT_GT(c.draft, 0);
   EXPECT_GT(c.accept, 0);
-  EXPECT_NEAR(c.draft + c.verify + c.accept + c.commit, c.whole.parts, 1e-12);
+  EXPECT_NEAR(c.draft + c.verify + c.accept + c.commit + c.between, c.whole.parts, 1e-12);
   EXPECT_LE(c.whole.parts, c.watched);
 }
 

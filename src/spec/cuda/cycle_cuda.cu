@@ -144,7 +144,8 @@ __device__ Accepted accept_rows(const CudaCycle& c, const int32_t* sampled, cons
   return a;
 }
 
-__device__ void report(const CudaCycle& c, const Accepted& a, const int32_t* sampled, CycleMailbox* mailbox) {
+__device__ void report(const CudaCycle& c, const Accepted& a, const int32_t* sampled, uint64_t accept_ns,
+                       CycleMailbox* mailbox) {
   CycleRecord& r = mailbox->records[c.index % kCycleRecords];
   r.state = !a.finite ? CycleState::nonfinite : c.finished != 0 ? CycleState::finished : CycleState::running;
   r.proposed = c.timeline.proposals;
@@ -152,7 +153,10 @@ __device__ void report(const CudaCycle& c, const Accepted& a, const int32_t* sam
   r.emitted = a.finite ? a.emitted : 0;
   r.draft_cached = c.draft_cached;
   for (uint32_t i = 0; i < r.emitted; ++i) r.tokens[i] = sampled[i];
-  r.draft_ns = c.verify_ns - c.begin_ns;
+  r.begin_ns = c.begin_ns;
+  r.verify_ns = c.verify_ns;
+  r.accept_ns = accept_ns;
+  r.end_ns = clock_ns();
   __threadfence_system();
   *reinterpret_cast<volatile uint64_t*>(&r.number) = static_cast<uint64_t>(c.request) << 32 | c.index;
 }
@@ -168,6 +172,7 @@ __global__ void __launch_bounds__(kAcceptThreads, 1)
   wait_for_previous();
   CudaCycle& c = *m.cycle;
   if (c.finished != 0) return;
+  const uint64_t accept_ns = clock_ns();
   const uint32_t rows = step->head_rows, row = threadIdx.x / kWarp;
   if (row < rows) {
     const int32_t token = join_row(s, rows, row);
@@ -189,7 +194,7 @@ __global__ void __launch_bounds__(kAcceptThreads, 1)
     c.draft_cached = min(c.draft_held, before + a.accepted);
   }
   if (!a.finite || a.stopped || c.timeline.committed >= c.end || stop_request == c.request) c.finished = 1;
-  report(c, a, sampled, m.mailbox);
+  report(c, a, sampled, accept_ns, m.mailbox);
   ++c.index;
 }
 

@@ -31,7 +31,8 @@ struct CycleRecord {
   uint32_t proposed, accepted, emitted;
   uint32_t draft_cached;
   int32_t tokens[kCudaSampleRows];
-  uint64_t draft_ns;  // until the verify pass began
+  // The device's clock: when the draft, the verify pass and the acceptance began, and when all was done.
+  uint64_t begin_ns, verify_ns, accept_ns, end_ns;
 };
 
 constexpr uint32_t kCycleRecords = 8;  // of a ring; more than cycles in flight

@@ -81,6 +81,7 @@ class GraphCycles final : public DeviceCycles {
   void begin(Session& session, const CycleAsk& ask) override;
   std::optional<StepResult> next() override;
   double draft_seconds() const override { return draft_seconds_; }
+  Marks marks() const override { return marks_; }
   void stop() override;
 
   Graph graph() const override { return counts_; }
@@ -129,6 +130,7 @@ class GraphCycles final : public DeviceCycles {
   uint32_t reached_ = 0;              // positions with a rotation
   uint32_t draft_cached_ = 0;
   double draft_seconds_ = 0.0, draft_prefill_seconds_ = 0.0;
+  Marks marks_;
 };
 
 void GraphCycles::make_memory() {
@@ -322,7 +324,8 @@ std::optional<StepResult> GraphCycles::next() {
   r.proposed = record.proposed;
   r.accepted = record.accepted;
   draft_cached_ = record.draft_cached;
-  draft_seconds_ = static_cast<double>(record.draft_ns) * 1e-9 + draft_prefill_seconds_;
+  marks_ = {record.begin_ns, record.verify_ns, record.accept_ns, record.end_ns};
+  draft_seconds_ = static_cast<double>(record.verify_ns - record.begin_ns) * 1e-9 + draft_prefill_seconds_;
   draft_prefill_seconds_ = 0.0;
   const bool running = record.state == CycleState::running;
   session_->commit(r.tokens, session_->committed_tokens() + record.emitted - 1);

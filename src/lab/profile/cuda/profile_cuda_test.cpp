@@ -75,6 +75,9 @@ TEST_F(CudaDiagnosis, PrefixesAddUpToTheLists) {
   EXPECT_NEAR(r.pass.sum() + r.pass.outside, r.pass.whole.parts, 1e-9);
   EXPECT_GT(r.pass.whole.measured, r.pass.sum() / 2);
   EXPECT_GT(r.cycle.verify, 0);
+  EXPECT_GT(r.cycle.between, 0);
+  EXPECT_LT(r.cycle.between, r.cycle.whole.measured);
+  EXPECT_EQ(r.cycle.watched, 0);
   // The profile has left the decoder as it was: ready to run.
   Request request;
   request.prompt = engine.tokenize("still there");
