@@ -30,6 +30,8 @@ def replay_refuses(stet: Stet) -> None:
     stet.refuses(2, "replay", "-m", TINY, "--diff", "cpu,tpu", "-p", "x", says="tpu")
     stet.refuses(2, "replay", "-m", TINY, "--diff", "cpu:sse,cpu", "-p", "x", says=("sse", "avx2"))
     stet.refuses(2, "replay", "-m", TINY, "--diff", "cpu,cuda:avx2", "-p", "x", says="cuda:avx2")
+    cuda = stet("replay", "-m", TINY, "--diff", "cpu,cuda", "-p", "x", "-n", 2)
+    check(cuda.code == 0 or (cuda.code == 4 and "no GPU" in cuda.err), cuda)
 
 
 def profile_adds_up(stet: Stet) -> None:

@@ -18,6 +18,13 @@ struct Pass {
   uint32_t logit_rows;
 };
 
+CudaDeviceInfo first_device() {
+  CudaDevices all = cuda_devices();
+  if (all.devices.empty())
+    fail(Code::kUnsupported, "there is no GPU for the side cuda: {}; without one compare cpu:scalar,cpu", all.why_none);
+  return all.devices.front();
+}
+
 // A side and what it runs on.
 class Runner {
  public:
@@ -25,7 +32,7 @@ class Runner {
     WorkerPool::Options pool_options;
     pool_options.threads = threads;
     pool_ = std::make_unique<WorkerPool>(pool_options);
-    if (side.cuda) device_ = cuda_device();
+    if (side.cuda) device_ = first_device();
     const Kernels& table = side.wrong_kernels != nullptr ? *side.wrong_kernels : kernels(side.isa);
     const DecoderOptions options = {
         .context = context, .kv = kv_format(engine.options.kv), .cuda = device_ ? &*device_ : nullptr};
