@@ -2,10 +2,13 @@
 // and on nothing else, so a pack is a function of its seed.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/philox.h"
@@ -36,6 +39,16 @@ class Draws {
   uint64_t key_, counter_ = 0;
   Philox words_{};
   int used_ = 4;
+};
+
+// A text with drawn parts: DrawnText{"{} {}", draws.of(kNouns), draws.of(kVerbs)}.text. Braces draw from left to right;
+// the arguments of a call are evaluated in an order that each compiler chooses, and one seed would give two packs.
+struct DrawnText {
+  template <typename... Parts>
+  DrawnText(fmt::format_string<Parts...> form, Parts&&... parts)
+      : text(fmt::format(form, std::forward<Parts>(parts)...)) {}
+
+  std::string text;
 };
 
 }  // namespace stet

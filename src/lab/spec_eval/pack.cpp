@@ -27,10 +27,16 @@ Source source_named(const std::string& name) {
 
 // "Answer with exactly this JSON": a small object with values of its own.
 std::string exact_task(Draws& d) {
-  return fmt::format(
+  return DrawnText{
       "Answer with exactly this JSON object and nothing else: {{\"{}\": \"{}-{}\", \"{}\": {}, \"{}\": {}}}. ",
-      d.of(kThings), d.of(kAdjectives), d.of(kNouns), d.of(kStems), d.between(1, 99999), d.of(kNouns),
-      d.below(2) == 0 ? "true" : "false");
+      d.of(kThings),
+      d.of(kAdjectives),
+      d.of(kNouns),
+      d.of(kStems),
+      d.between(1, 99999),
+      d.of(kNouns),
+      d.below(2) == 0 ? "true" : "false"}
+      .text;
 }
 
 Source source_of_category(const std::string& category, Draws& d) {

@@ -20,12 +20,12 @@ std::string capital(std::string text) {
 
 std::string thing(Draws& d) {
   const std::string_view noun = d.of(kNouns);
-  return d.below(3) == 0 ? fmt::format("the {}", noun) : fmt::format("the {} {}", d.of(kAdjectives), noun);
+  return d.below(3) == 0 ? fmt::format("the {}", noun) : DrawnText{"the {} {}", d.of(kAdjectives), noun}.text;
 }
 
 std::string clause(Draws& d) {
-  std::string text = fmt::format("{} {} {}", thing(d), d.of(kVerbs), thing(d));
-  if (d.below(2) == 0) text += fmt::format(" {}", d.of(kPlaces));
+  std::string text = DrawnText{"{} {} {}", thing(d), d.of(kVerbs), thing(d)}.text;
+  if (d.below(2) == 0) text += DrawnText{" {}", d.of(kPlaces)}.text;
   return text;
 }
 
@@ -34,37 +34,72 @@ std::string sentence(Draws& d) {
     case 0:
       return capital(clause(d)) + ". ";
     case 1:
-      return capital(fmt::format("{} {} {}. ", clause(d), d.of(kJoints), clause(d)));
+      return capital(DrawnText{"{} {} {}. ", clause(d), d.of(kJoints), clause(d)}.text);
     case 2:
-      return fmt::format("{}, {} {} {}. ", capital(std::string(d.of(kPlaces))), clause(d), d.of(kJoints), clause(d));
+      return DrawnText{"{}, {} {} {}. ", capital(std::string(d.of(kPlaces))), clause(d), d.of(kJoints), clause(d)}.text;
     default:
-      return fmt::format("Of {} {}s, {} {} {}. ", d.between(3, 97), d.of(kNouns), d.between(2, 60), d.of(kVerbs),
-                         thing(d));
+      return DrawnText{"Of {} {}s, {} {} {}. ", d.between(3, 97), d.of(kNouns),
+                       d.between(2, 60),        d.of(kVerbs),     thing(d)}
+          .text;
   }
 }
 
-std::string name(Draws& d) { return fmt::format("{}_{}", d.of(kStems), d.of(kThings)); }
+std::string name(Draws& d) { return DrawnText{"{}_{}", d.of(kStems), d.of(kThings)}.text; }
 
 std::string function(Draws& d) {
   const std::string_view items = d.of(kThings), total = d.of(kNouns);
-  const std::string start = fmt::format("def {}_{}({}, {}={}):\n    {} = {}\n", name(d), d.between(10, 999), items,
-                                        d.of(kAdjectives), d.between(1, 500), total, d.between(0, 9));
+  const std::string start = DrawnText{"def {}_{}({}, {}={}):\n    {} = {}\n",
+                                      name(d),
+                                      d.between(10, 999),
+                                      items,
+                                      d.of(kAdjectives),
+                                      d.between(1, 500),
+                                      total,
+                                      d.between(0, 9)}
+                                .text;
   switch (d.below(3)) {
     case 0:
-      return start + fmt::format(
-                         "    for i, {} in enumerate({}):\n        if {} % {} > {}:\n            {} += {} * {} - i\n   "
-                         " return {} + {}\n\n",
-                         d.of(kStems), items, total, d.between(3, 60), d.between(1, 40), total, d.between(2, 30),
-                         d.between(2, 80), total, d.between(1, 900));
+      return start +
+             DrawnText{
+                 "    for i, {} in enumerate({}):\n        if {} % {} > {}:\n            {} += {} * {} - i\n   "
+                 " return {} + {}\n\n",
+                 d.of(kStems),
+                 items,
+                 total,
+                 d.between(3, 60),
+                 d.between(1, 40),
+                 total,
+                 d.between(2, 30),
+                 d.between(2, 80),
+                 total,
+                 d.between(1, 900)}
+                 .text;
     case 1:
-      return start + fmt::format("    while {} < {}:\n        {} = {} * {} + len({}) // {}\n    return {}({}, {})\n\n",
-                                 total, d.between(100, 9999), total, total, d.between(2, 9), items, d.between(2, 50),
-                                 name(d), total, d.between(1, 99));
+      return start + DrawnText{"    while {} < {}:\n        {} = {} * {} + len({}) // {}\n    return {}({}, {})\n\n",
+                               total,
+                               d.between(100, 9999),
+                               total,
+                               total,
+                               d.between(2, 9),
+                               items,
+                               d.between(2, 50),
+                               name(d),
+                               total,
+                               d.between(1, 99)}
+                         .text;
     default:
       return start +
-             fmt::format("    {} = [{}(x) for x in {} if x != {}]\n    {} += sum({}) << {}\n    return max({}, {})\n\n",
-                         d.of(kThings), name(d), items, d.between(2, 700), total, items, d.between(1, 7), total,
-                         d.between(1, 99999));
+             DrawnText{"    {} = [{}(x) for x in {} if x != {}]\n    {} += sum({}) << {}\n    return max({}, {})\n\n",
+                       d.of(kThings),
+                       name(d),
+                       items,
+                       d.between(2, 700),
+                       total,
+                       items,
+                       d.between(1, 7),
+                       total,
+                       d.between(1, 99999)}
+                 .text;
   }
 }
 
@@ -72,21 +107,51 @@ std::string sum(Draws& d) {
   const uint32_t a = d.between(11, 9999), b = d.between(11, 9999), c = d.between(2, 99);
   switch (d.below(3)) {
     case 0:
-      return fmt::format("Let {} be {} and let {} {} be {}; multiply the {} by {}. ", d.of(kThings), a,
-                         d.of(kAdjectives), d.of(kNouns), b, d.of(kThings), c);
+      return DrawnText{"Let {} be {} and let {} {} be {}; multiply the {} by {}. ",
+                       d.of(kThings),
+                       a,
+                       d.of(kAdjectives),
+                       d.of(kNouns),
+                       b,
+                       d.of(kThings),
+                       c}
+          .text;
     case 1:
-      return fmt::format("A {} {} holds {} {}; {} of them go {} and {} share the {}. ", d.of(kAdjectives), d.of(kNouns),
-                         a, d.of(kThings), b % a, d.of(kPlaces), c, d.of(kThings));
+      return DrawnText{"A {} {} holds {} {}; {} of them go {} and {} share the {}. ",
+                       d.of(kAdjectives),
+                       d.of(kNouns),
+                       a,
+                       d.of(kThings),
+                       b % a,
+                       d.of(kPlaces),
+                       c,
+                       d.of(kThings)}
+          .text;
     default:
-      return fmt::format("Add {} to {}, divide by {}, and compare {} with {} {} {}. ", a, b, c, d.of(kThings),
-                         d.between(3, 400), d.of(kAdjectives), d.of(kNouns));
+      return DrawnText{"Add {} to {}, divide by {}, and compare {} with {} {} {}. ",
+                       a,
+                       b,
+                       c,
+                       d.of(kThings),
+                       d.between(3, 400),
+                       d.of(kAdjectives),
+                       d.of(kNouns)}
+          .text;
   }
 }
 
 std::string record(Draws& d) {
-  return fmt::format("#{}: {} {}; {} {}, {} units; {}; checked by the {} {}.\n", d.between(1000, 999999),
-                     d.of(kAdjectives), d.of(kNouns), d.of(kVerbs), d.of(kPlaces), d.between(1, 9999), d.of(kThings),
-                     d.of(kAdjectives), d.of(kNouns));
+  return DrawnText{"#{}: {} {}; {} {}, {} units; {}; checked by the {} {}.\n",
+                   d.between(1000, 999999),
+                   d.of(kAdjectives),
+                   d.of(kNouns),
+                   d.of(kVerbs),
+                   d.of(kPlaces),
+                   d.between(1, 9999),
+                   d.of(kThings),
+                   d.of(kAdjectives),
+                   d.of(kNouns)}
+      .text;
 }
 
 // No word has to do with the one before it.
@@ -96,16 +161,16 @@ std::string noise(Draws& d) {
   for (uint32_t i = 0; i < words; ++i) {
     switch (d.below(4)) {
       case 0:
-        line += fmt::format("{:x} ", d.word());
+        line += DrawnText{"{:x} ", d.word()}.text;
         break;
       case 1:
-        line += fmt::format("{} ", d.of(kVerbs));
+        line += DrawnText{"{} ", d.of(kVerbs)}.text;
         break;
       case 2:
-        line += fmt::format("{}-{} ", d.of(kStems), d.below(10000));
+        line += DrawnText{"{}-{} ", d.of(kStems), d.below(10000)}.text;
         break;
       default:
-        line += fmt::format("{} ", d.of(kThings));
+        line += DrawnText{"{} ", d.of(kThings)}.text;
         break;
     }
   }
@@ -146,22 +211,26 @@ std::string next_piece(Source source, Draws& draws) {
 std::string task_of(Source source, Draws& d) {
   switch (source) {
     case Source::prose:
-      return fmt::format("Write a {} report that explains what happened to the {} and why it matters to the {}. ",
-                         d.of(kAdjectives), d.of(kNouns), d.of(kNouns));
+      return DrawnText{"Write a {} report that explains what happened to the {} and why it matters to the {}. ",
+                       d.of(kAdjectives), d.of(kNouns), d.of(kNouns)}
+          .text;
     case Source::code:
-      return fmt::format(
-          "Write a Python function {} that sorts {} by their {} and skips what is {}; explain each step. ", name(d),
-          d.of(kThings), d.of(kThings), d.of(kAdjectives));
+      return DrawnText{"Write a Python function {} that sorts {} by their {} and skips what is {}; explain each step. ",
+                       name(d), d.of(kThings), d.of(kThings), d.of(kAdjectives)}
+          .text;
     case Source::math:
-      return fmt::format("Work out the following one step at a time, and state the result for the {}. ", d.of(kNouns));
+      return DrawnText{"Work out the following one step at a time, and state the result for the {}. ", d.of(kNouns)}
+          .text;
     case Source::extraction:
-      return fmt::format("List what these notes say about the {} and about the {}, in your own words. ", d.of(kNouns),
-                         d.of(kNouns));
+      return DrawnText{"List what these notes say about the {} and about the {}, in your own words. ", d.of(kNouns),
+                       d.of(kNouns)}
+          .text;
     case Source::adversarial:
       break;
   }
-  return fmt::format("Describe, without quoting it, what kind of text this is and what a {} could do with it. ",
-                     d.of(kNouns));
+  return DrawnText{"Describe, without quoting it, what kind of text this is and what a {} could do with it. ",
+                   d.of(kNouns)}
+      .text;
 }
 
 double unique_8gram_share(std::string_view text) {
