@@ -10,7 +10,7 @@
 namespace stet {
 namespace {
 
-constexpr int kOk = 200, kUnauthorized = 401, kForbidden = 403;
+constexpr int kUnauthorized = 401, kForbidden = 403;
 constexpr auto kReadyPoll = std::chrono::milliseconds(200);
 // A client that leaves before the first token waits so long for the request to be taken up.
 constexpr int64_t kLeaveAfterNs = 300'000'000;
@@ -73,10 +73,10 @@ void read_stream(HttpClient& client, const HttpCall& call, AnswerReader& reader,
   record.http_status = reply.status;
   record.cancelled_by_client = reply.left && record.error.empty();
   if (record.error.empty()) record.error = reply.error;
-  if (reply.status != 0 && reply.status != kOk) record.error = error_text(reply.body);
+  if (reply.status != 0 && reply.status != kHttpOk) record.error = error_text(reply.body);
   record.complete =
-      reply.complete && reply.status == kOk && reader.ended() && parser.at_boundary() && record.error.empty();
-  if (reply.complete && reply.status == kOk && !reader.ended() && record.error.empty())
+      reply.complete && reply.status == kHttpOk && reader.ended() && parser.at_boundary() && record.error.empty();
+  if (reply.complete && reply.status == kHttpOk && !reader.ended() && record.error.empty())
     record.error = "the stream ended without saying that the answer is complete";
 }
 

@@ -10,13 +10,13 @@ namespace {
 constexpr size_t kShownReasons = 8, kShownRequests = 60;
 
 // A figure that may not be shown, or that there is none of.
-std::string shown(const Json& value, const char* format) {
+std::string formatted(const Json& value, const char* format) {
   return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
 }
 
 std::string window(const Json& request, const char* name, const char* member) {
   const Json& w = request.at(name);
-  return w.is_object() ? shown(w.at(member), "{:.1f}") : "-";
+  return w.is_object() ? formatted(w.at(member), "{:.1f}") : "-";
 }
 
 std::string acceptance(const Json& request) {
@@ -53,9 +53,9 @@ void append_requests(const Json& arm, std::string& out) {
     const std::string notes = marks(r);
     out += fmt::format(
         "{:<24} {:>5} {:>8} {:>6}  {:>8} {:>8} {:>8}  {:>6}  {:<5}  {:<18} {}{}\n", r.at("step").get<std::string>(),
-        r.at("start").get<uint32_t>(), shown(r.at("ttft_seconds"), "{:.3f}"), r.at("tokens").get<uint32_t>(),
+        r.at("start").get<uint32_t>(), formatted(r.at("ttft_seconds"), "{:.3f}"), r.at("tokens").get<uint32_t>(),
         window(r, "first_100", "tokens_per_second"), window(r, "first_100", "historical_inclusive_tokens_per_second"),
-        window(r, "all", "tokens_per_second"), shown(r.at("tokens_per_cycle"), "{:.2f}"), exact(r), acceptance(r),
+        window(r, "all", "tokens_per_second"), formatted(r.at("tokens_per_cycle"), "{:.2f}"), exact(r), acceptance(r),
         r.at("cancelled_by_client").get<bool>() ? "left" : r.at("finish_reason").get<std::string>(),
         notes.empty() ? "" : "  ! " + notes);
   }
@@ -75,8 +75,9 @@ void append_summary(const Json& arm, std::string& out) {
     const Json& s = summary.at(key);
     if (!s.is_object()) continue;
     out += fmt::format("{:<38} median {}  p10 {}  mean {}  stdev {}  class-balanced {}\n", name,
-                       shown(s.at("median"), "{:.3f}"), shown(s.at("p10"), "{:.3f}"), shown(s.at("mean"), "{:.3f}"),
-                       shown(s.at("stdev"), "{:.3f}"), shown(arm.at("class_balanced").at(key), "{:.3f}"));
+                       formatted(s.at("median"), "{:.3f}"), formatted(s.at("p10"), "{:.3f}"),
+                       formatted(s.at("mean"), "{:.3f}"), formatted(s.at("stdev"), "{:.3f}"),
+                       formatted(arm.at("class_balanced").at(key), "{:.3f}"));
   }
 }
 

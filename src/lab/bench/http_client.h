@@ -19,6 +19,8 @@ struct HttpLimits {
   size_t body_bytes = size_t{1} << 28;
 };
 
+inline constexpr int kHttpOk = 200;
+
 struct HttpReplyRecord {
   int64_t sent_ns = 0;  // monotonic clock: the connection stood, and the first byte of the request was about to go
   int64_t end_ns = 0;   // when the last byte came, or what ended it instead

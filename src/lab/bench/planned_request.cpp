@@ -31,7 +31,7 @@ Json sampling_object(const PlannedRequest& r) {
   return json;
 }
 
-float number_of(StrictObject& object, std::string_view key) {
+float sampling_number(StrictObject& object, std::string_view key) {
   const Json& value = object.any(key);
   if (!value.is_number()) fail(Code::kInput, "{}: '{}' is no number", object.what(), key);
   return value.get<float>();
@@ -40,21 +40,21 @@ float number_of(StrictObject& object, std::string_view key) {
 void read_sampling(const Json& json, const std::string& what, PlannedRequest& r) {
   StrictObject object(json, what + ": sampling");
   SamplingParams& s = r.sampling;
-  s.temperature = number_of(object, "temperature");
+  s.temperature = sampling_number(object, "temperature");
   s.seed = static_cast<uint64_t>(object.whole("seed", 0, INT64_MAX));
   if (object.has("top_k")) s.top_k = object.u32("top_k");
-  if (object.has("top_p")) s.top_p = number_of(object, "top_p");
-  if (object.has("min_p")) s.min_p = number_of(object, "min_p");
-  if (object.has("repetition_penalty")) s.repetition_penalty = number_of(object, "repetition_penalty");
-  if (object.has("presence_penalty")) s.presence_penalty = number_of(object, "presence_penalty");
-  if (object.has("frequency_penalty")) s.frequency_penalty = number_of(object, "frequency_penalty");
+  if (object.has("top_p")) s.top_p = sampling_number(object, "top_p");
+  if (object.has("min_p")) s.min_p = sampling_number(object, "min_p");
+  if (object.has("repetition_penalty")) s.repetition_penalty = sampling_number(object, "repetition_penalty");
+  if (object.has("presence_penalty")) s.presence_penalty = sampling_number(object, "presence_penalty");
+  if (object.has("frequency_penalty")) s.frequency_penalty = sampling_number(object, "frequency_penalty");
   if (object.has("logit_bias")) {
     StrictObject biases(object.any("logit_bias"), what + ": logit_bias");
     for (const auto& [id, value] : object.any("logit_bias").items()) {
       int32_t token = -1;
       std::from_chars(id.data(), id.data() + id.size(), token);
       if (token < 0) fail(Code::kInput, "{}: logit_bias names '{}', which is no token id", what, id);
-      s.logit_bias[token] = number_of(biases, id);
+      s.logit_bias[token] = sampling_number(biases, id);
     }
   }
   if (object.has("stop")) {

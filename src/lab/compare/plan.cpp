@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kEqual = {"nothing", "ids", "sequences"};
 constexpr std::array<std::string_view, 6> kRequestFigures = {"rate_100",  "rate_all",     "server_rate",
                                                              "wall_rate", "prefill_rate", "ttft"};
-constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000, kMostRepeats = 100;
+constexpr uint32_t kMostPlanRounds = 1000, kMostResamples = 1000000, kMostRepeats = 100;
 
 Json arm_json(ArmKind kind, const std::string& shown) { return {{"kind", arm_kind_name(kind)}, {"shown", shown}}; }
 
@@ -181,8 +181,8 @@ ComparePlan parse_plan(std::string_view json) {
   if (plan.measures() != suite.is_null()) fail(Code::kInput, "a plan has a suite where its arms serve, and only there");
   if (!plan.measures()) read_suite(suite, plan);
   read_lists(object, plan);
-  plan.aa_rounds = static_cast<uint32_t>(object.whole("aa_rounds", 1, kMostRounds));
-  plan.rounds = static_cast<uint32_t>(object.whole("rounds", 1, kMostRounds));
+  plan.aa_rounds = static_cast<uint32_t>(object.whole("aa_rounds", 1, kMostPlanRounds));
+  plan.rounds = static_cast<uint32_t>(object.whole("rounds", 1, kMostPlanRounds));
   if (object.has("disturbed_repeats"))
     plan.disturbed_repeats = static_cast<uint32_t>(object.whole("disturbed_repeats", 0, kMostRepeats));
   plan.equal = parse_equal(object.text("equal"));

@@ -18,7 +18,7 @@ std::optional<double> number(StrictObject& object, std::string_view key) {
 }
 
 template <typename T>
-Json or_null(const std::optional<T>& value) {
+Json rule_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -44,12 +44,12 @@ CompareRules parse_rules(std::string_view json, const std::string& what) {
 std::string rules_json(const CompareRules& rules) {
   const Json json = {{"every_pair", rules.every_pair},
                      {"lower_start", rules.lower_start},
-                     {"minimum_ratio", or_null(rules.minimum_ratio)},
-                     {"minimum_figure", or_null(rules.minimum_figure)},
-                     {"minimum_wins", or_null(rules.minimum_wins)},
-                     {"minimum_saving_ms_per_token", or_null(rules.minimum_saving_ms_per_token)},
-                     {"minimum_saving_ms_per_cycle", or_null(rules.minimum_saving_ms_per_cycle)},
-                     {"maximum_acceptance_drift", or_null(rules.maximum_acceptance_drift)}};
+                     {"minimum_ratio", rule_or_null(rules.minimum_ratio)},
+                     {"minimum_figure", rule_or_null(rules.minimum_figure)},
+                     {"minimum_wins", rule_or_null(rules.minimum_wins)},
+                     {"minimum_saving_ms_per_token", rule_or_null(rules.minimum_saving_ms_per_token)},
+                     {"minimum_saving_ms_per_cycle", rule_or_null(rules.minimum_saving_ms_per_cycle)},
+                     {"maximum_acceptance_drift", rule_or_null(rules.maximum_acceptance_drift)}};
   return json.dump();
 }
 

@@ -10,9 +10,8 @@
 namespace stet {
 namespace {
 
-constexpr int kOk = 200;
 constexpr double kEndSeconds = 20;
-constexpr auto kReadyPoll = std::chrono::milliseconds(50);
+constexpr auto kServedPoll = std::chrono::milliseconds(50);
 
 std::vector<std::string> serve_words(const ArmSpec& spec, const std::string& program, const std::string& socket) {
   static constexpr std::string_view kOurs[] = {"--listen", "--port", "--host", "--quiet", "-q"};
@@ -62,7 +61,7 @@ ServedArm::~ServedArm() {
 
 void ServedArm::wait_until_ready(const ServedArmOptions& options) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.ready_seconds);
-  while (client_->get("/health").status != kOk && client_->get("/v1/models").status != kOk) {
+  while (client_->get("/health").status != kHttpOk && client_->get("/v1/models").status != kHttpOk) {
     if (const auto code = process_->exit_code())
       fail(Code::kInput, "the server ended with code {} before it answered; its last words: {}", *code,
            process_->last_words());
@@ -70,13 +69,13 @@ void ServedArm::wait_until_ready(const ServedArmOptions& options) {
       fail(Code::kInput, "the server did not answer within {} s; its last words: {}", options.ready_seconds,
            process_->last_words());
     if (options.stop && options.stop()) fail(Code::kCancelled, "interrupted while a server started");
-    std::this_thread::sleep_for(kReadyPoll);
+    std::this_thread::sleep_for(kServedPoll);
   }
 }
 
 std::optional<double> ServedArm::metric(const std::string& name) {
   const HttpReplyRecord reply = client_->get("/metrics");
-  return reply.status == kOk ? metric_in(reply.body, name) : std::nullopt;
+  return reply.status == kHttpOk ? metric_in(reply.body, name) : std::nullopt;
 }
 
 std::optional<double> metric_in(std::string_view text, const std::string& name) {

@@ -14,9 +14,9 @@ constexpr size_t kFewestClusters =
     6;  // 1 - 2 / 2^6 = 0.969: the fewest values whose range covers their median with 0.95
 
 // The i-th draw of a resample, in [0, n): the high half of a 32-bit draw times n, so its bias is below n / 2^32.
-class Draws {
+class ResampleDraws {
  public:
-  Draws(uint64_t seed, uint32_t resample)
+  ResampleDraws(uint64_t seed, uint32_t resample)
       : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}, resample_(resample) {}
   uint32_t below(uint32_t i, uint32_t n) {
     if (i / 4 != block_ || !filled_) {
@@ -79,7 +79,7 @@ Interval bootstrap_interval(size_t n, const Bootstrap& plan,
   std::vector<uint32_t> drawn(n);
   std::vector<double> values(plan.resamples);
   for (uint32_t r = 0; r < plan.resamples; ++r) {
-    Draws draws(plan.seed, r);
+    ResampleDraws draws(plan.seed, r);
     for (uint32_t i = 0; i < n; ++i) drawn[i] = draws.below(i, static_cast<uint32_t>(n));
     values[r] = statistic(drawn);
   }

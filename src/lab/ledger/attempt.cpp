@@ -7,7 +7,7 @@
 namespace stet {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr int kEarlierShown = 20;
 
@@ -25,7 +25,7 @@ int64_t insert(Database& database, const AttemptPlan& plan, const std::string& m
       "INSERT INTO attempts(kind, label, idea, cites, subject_sha256, plan_sha256, authority, packet, mark, begun, "
       "ended, outcome, reason, correctness, component, endpoint, infrastructure, measurement, lifecycle) "
       "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'unknown', 'none', 'none', 'unknown', 'none', ?)",
-      plan.kind, plan.label, plan.idea, Json(plan.cites).dump(), plan.subject_sha256, plan.plan_sha256,
+      plan.kind, plan.label, plan.idea, SortedJson(plan.cites).dump(), plan.subject_sha256, plan.plan_sha256,
       authority_name(plan.authority), plan.packet, mark, utc_now(), ended, refusal ? "refused" : "", refused,
       refusal ? "refused" : "registered");
   s.step();
@@ -70,12 +70,12 @@ std::string Ledger::Impl::objection(const AttemptPlan& plan) {
   for (int64_t cited : plan.cites)
     if (cited == state.closure) return "";
   return fmt::format(
-      "the class '{}' was closed on {} by entry {} ({}); reopen only if: {}. A new plan cites it: --cite {}",
-      plan.idea, state.at, state.closure, state.why, state.reopen_only_if, state.closure);
+      "the class '{}' was closed on {} by entry {} ({}); reopen only if: {}. A new plan cites it: --cite {}", plan.idea,
+      state.at, state.closure, state.why, state.reopen_only_if, state.closure);
 }
 
 std::string Ledger::Impl::context(const AttemptPlan& plan, int64_t id) {
-  Json earlier = Json::array();
+  SortedJson earlier = SortedJson::array();
   Statement s(database,
               "SELECT id, outcome, verdict, treated FROM attempts WHERE subject_sha256 = ? AND outcome <> 'refused' "
               "ORDER BY id DESC LIMIT ?",
@@ -83,25 +83,25 @@ std::string Ledger::Impl::context(const AttemptPlan& plan, int64_t id) {
   while (s.step())
     earlier.push_back(
         {{"attempt", s.integer(0)}, {"outcome", s.text(1)}, {"verdict", s.text(2)}, {"reached_treatment", !s.null(3)}});
-  const Json all = {{"attempt", id},
-                    {"before",
-                     {{"all", count_all()},
-                      {"same_subject", count("subject_sha256", plan.subject_sha256)},
-                      {"same_plan", count("plan_sha256", plan.plan_sha256)},
-                      {"same_idea", plan.idea.empty() ? 0 : count("idea", plan.idea)}}},
-                    {"earlier", earlier},
-                    {"idea", plan.idea},
-                    {"cites", plan.cites},
-                    {"authority", authority_name(plan.authority)}};
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const SortedJson all = {{"attempt", id},
+                          {"before",
+                           {{"all", count_all()},
+                            {"same_subject", count("subject_sha256", plan.subject_sha256)},
+                            {"same_plan", count("plan_sha256", plan.plan_sha256)},
+                            {"same_idea", plan.idea.empty() ? 0 : count("idea", plan.idea)}}},
+                          {"earlier", earlier},
+                          {"idea", plan.idea},
+                          {"cites", plan.cites},
+                          {"authority", authority_name(plan.authority)}};
+  return all.dump(-1, ' ', false, SortedJson::error_handler_t::replace);
 }
 
 Attempt Ledger::begin(const AttemptPlan& plan) {
   STET_CHECK(!plan.kind.empty() && plan.plan_sha256.size() == 64 && plan.subject_sha256.size() == 64);
   // The mark comes first: a row without a mark is a process that died.
-  auto mark = std::make_unique<RunningMark>(
-      running_folder(impl_->path), plan.kind,
-      Json({{"packet", plan.packet}, {"label", plan.label}}).dump(-1, ' ', false, Json::error_handler_t::replace));
+  auto mark = std::make_unique<RunningMark>(running_folder(impl_->path), plan.kind,
+                                            SortedJson({{"packet", plan.packet}, {"label", plan.label}})
+                                                .dump(-1, ' ', false, SortedJson::error_handler_t::replace));
   auto attempt = std::make_unique<Attempt::Impl>();
   attempt->ledger = impl_;
   WriteTransaction transaction(impl_->database);
@@ -111,7 +111,7 @@ Attempt Ledger::begin(const AttemptPlan& plan) {
   attempt->id = insert(impl_->database, plan, mark->name(), objection);
   transaction.commit();
   if (!objection.empty()) fail(Code::kUsage, "{}", objection);
-  Json known = Json::parse(context);
+  SortedJson known = SortedJson::parse(context);
   known["attempt"] = attempt->id;
   attempt->context_json = known.dump();
   attempt->mark = std::move(mark);

@@ -208,8 +208,8 @@ int64_t Ledger::reopen_class(const std::string& name, const std::string& why) {
 }
 
 int64_t Ledger::write_journal(const std::string& kind, const std::string& subject, const std::string& text) {
-  static const std::set<std::string> kKinds = {"lane", "next", "protect", "release", "note"};
-  if (kKinds.count(kind) == 0) fail(Code::kInternal, "the journal has no entries of the kind '{}'", kind);
+  static const std::set<std::string> kEntryKinds = {"lane", "next", "protect", "release", "note"};
+  if (kEntryKinds.count(kind) == 0) fail(Code::kInternal, "the journal has no entries of the kind '{}'", kind);
   WriteTransaction transaction(impl_->database);
   const int64_t id = append(impl_->database, kind, subject, text, "");
   transaction.commit();

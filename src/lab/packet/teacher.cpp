@@ -8,7 +8,7 @@
 namespace stet {
 namespace {
 
-constexpr const char* kUnproven = "unproven";
+constexpr const char* kUnprovenBasis = "unproven";
 constexpr const char* kBasis[] = {
     "model_sha256", "tokenizer_sha256", "chat_template_sha256", "numerics_version", "profile", "activations", "kv"};
 
@@ -110,14 +110,14 @@ Teacher teacher_of_arm(const Json& arm) {
 Json identity_basis(const std::string& identity_json) {
   const Json identity = parse_json(identity_json, "the identity of a start");
   Json basis = Json::object();
-  for (const char* member : kBasis) basis[member] = identity.contains(member) ? identity[member] : Json(kUnproven);
+  for (const char* member : kBasis) basis[member] = identity.contains(member) ? identity[member] : Json(kUnprovenBasis);
   return basis;
 }
 
 std::string basis_difference(const Json& a, const Json& b) {
   for (const char* member : kBasis) {
     const Json &x = a.at(member), &y = b.at(member);
-    if (x == kUnproven || y == kUnproven || x == y) continue;
+    if (x == kUnprovenBasis || y == kUnprovenBasis || x == y) continue;
     return fmt::format("{} is {} and {}", member, dump_line(x), dump_line(y));
   }
   return "";

@@ -9,14 +9,14 @@ namespace {
 
 constexpr size_t kShownValue = 120;
 
-std::string shown(const Json& value) {
+std::string shown_member(const Json& value) {
   std::string text = dump_line(value);
   if (text.size() > kShownValue) text = text.substr(0, kShownValue) + "...";
   return text;
 }
 
 std::string different(const std::string& where, const Json& stored, const Json& computed) {
-  return fmt::format("{} is {}, and the events give {}", where, shown(stored), shown(computed));
+  return fmt::format("{} is {}, and the events give {}", where, shown_member(stored), shown_member(computed));
 }
 
 std::string below(const std::string& where, const std::string& name) {

@@ -9,7 +9,7 @@ namespace stet {
 namespace {
 
 constexpr int64_t kMaxHttpStatus = 999;
-constexpr int64_t kSha256Digits = 64;
+constexpr int64_t kPlanDigits = 64;
 
 SystemSample read_sample(StrictObject& parent, const char* key) {
   StrictObject object(parent.any(key), fmt::format("{}, '{}'", parent.what(), key));
@@ -68,7 +68,7 @@ struct EventReader::Impl {
   std::string plan(StrictObject& object) {
     log_.plan_sha256 = object.text("sha256");
     const bool hex = log_.plan_sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (!hex || log_.plan_sha256.size() != kSha256Digits)
+    if (!hex || log_.plan_sha256.size() != kPlanDigits)
       fail(Code::kInput, "{}: 'sha256' is no SHA-256 in hex", where());
     return plan_line(log_.plan_sha256);
   }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxNanoseconds = std::numeric_limits<int64_t>::max() / 4;  // differences of two stay in range
 
-std::optional<int64_t> whole_number(const Json& value) {
+std::optional<int64_t> whole_json_number(const Json& value) {
   if (value.is_number_unsigned()) {
     const uint64_t n = value.get<uint64_t>();
     if (n > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
@@ -65,7 +65,7 @@ bool StrictObject::flag(std::string_view key) {
 }
 
 int64_t StrictObject::whole(std::string_view key, int64_t low, int64_t high) {
-  const std::optional<int64_t> value = whole_number(member(key));
+  const std::optional<int64_t> value = whole_json_number(member(key));
   if (!value || *value < low || *value > high)
     fail(Code::kInput, "{}: '{}' is not a whole number from {} to {}", what_, key, low, high);
   return *value;
@@ -83,7 +83,7 @@ std::vector<int32_t> StrictObject::ids(std::string_view key) {
   std::vector<int32_t> list;
   list.reserve(value.size());
   for (const Json& item : value) {
-    const std::optional<int64_t> id = whole_number(item);
+    const std::optional<int64_t> id = whole_json_number(item);
     if (!id || *id < 0 || *id > std::numeric_limits<int32_t>::max())
       fail(Code::kInput, "{}: '{}' holds something that is no token id", what_, key);
     list.push_back(static_cast<int32_t>(*id));

@@ -10,7 +10,7 @@
 namespace stet {
 namespace {
 
-constexpr double kHeight = 280, kLeft = 56, kTop = 40, kBottom = 232, kGap = 18;
+constexpr double kHeight = 280, kLeft = 56, kTop = 40, kBottom = 232, kSlotGap = 18;
 constexpr size_t kMostPositions = 24;
 
 size_t positions_of(const std::vector<AcceptanceArm>& arms) {
@@ -34,7 +34,7 @@ std::string table_of(const std::vector<AcceptanceArm>& arms) {
 
 void draw_bars(Svg& svg, const Axis& y, const std::vector<AcceptanceArm>& arms, double slot, double bar) {
   for (size_t i = 0; i < std::min(positions_of(arms), kMostPositions); ++i) {
-    const double left = kLeft + kGap / 2 + slot * static_cast<double>(i);
+    const double left = kLeft + kSlotGap / 2 + slot * static_cast<double>(i);
     for (size_t arm = 0; arm < arms.size(); ++arm) {
       if (i >= arms[arm].by_position.size()) continue;
       const double share = std::clamp(arms[arm].by_position[i], 0.0, 1.0), x = left + bar * static_cast<double>(arm);
@@ -43,7 +43,7 @@ void draw_bars(Svg& svg, const Axis& y, const std::vector<AcceptanceArm>& arms, 
       svg.text({x + bar / 2 - 1, y.at(100 * share) - 6}, fmt::format("{:.0f}", 100 * share), Svg::Anchor::middle,
                "small");
     }
-    svg.text({left + (slot - kGap) / 2, kBottom + 18}, fmt::format("{}", i + 1), Svg::Anchor::middle, "soft");
+    svg.text({left + (slot - kSlotGap) / 2, kBottom + 18}, fmt::format("{}", i + 1), Svg::Anchor::middle, "soft");
   }
 }
 
@@ -53,7 +53,7 @@ std::string plot_acceptance(std::string_view id, const std::vector<AcceptanceArm
   const size_t positions = positions_of(arms), drawn = std::min(positions, kMostPositions);
   if (positions == 0) return "";
   const double bar = std::clamp(420.0 / static_cast<double>(drawn * arms.size()), 18.0, 44.0);
-  const double slot = bar * static_cast<double>(arms.size()) + kGap;
+  const double slot = bar * static_cast<double>(arms.size()) + kSlotGap;
   const double right = std::max(420.0, kLeft + slot * static_cast<double>(drawn) + 8);
   std::string counts;
   for (const AcceptanceArm& arm : arms)

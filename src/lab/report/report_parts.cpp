@@ -10,7 +10,7 @@
 namespace stet {
 namespace {
 
-constexpr ReportKind kKinds[] = {
+constexpr ReportKind kReportKinds[] = {
     {"bench", "Benchmark", bench_verdicts, bench_figures, bench_pictures},
     {"compare", "Comparison", compare_verdicts, compare_figures, compare_pictures},
     {"spec-eval", "Judgement of a speculation policy", plain_verdicts, plain_figures, no_pictures},
@@ -57,9 +57,9 @@ std::vector<SameIdentity> identities_of(const Packet& packet) {
 }  // namespace
 
 const ReportKind& report_kind(std::string_view kind) {
-  for (const ReportKind& k : kKinds)
+  for (const ReportKind& k : kReportKinds)
     if (k.kind == kind) return k;
-  return kKinds[std::size(kKinds) - 1];
+  return kReportKinds[std::size(kReportKinds) - 1];
 }
 
 std::string missing_part(std::string_view what) {

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using RerunOutcome = RerunRequest::Outcome;
 
-Options engine_options(unsigned threads = 2, const std::string& isa = "auto") {
+Options rerun_options(unsigned threads = 2, const std::string& isa = "auto") {
   Options o;
   o.model = "synth:tiny:q4_0";
   o.pack = "none";
@@ -28,7 +28,7 @@ Options engine_options(unsigned threads = 2, const std::string& isa = "auto") {
 }
 
 Engine& engine() {
-  static Engine one(engine_options());
+  static Engine one(rerun_options());
   return one;
 }
 
@@ -72,7 +72,7 @@ TEST(Rerun, ConfirmsEveryTokenOnAnyMachine) {
   const Packet p = packet_of({answered("a first question", R"({"temperature":0})", 40, "greedy"),
                               answered("another one", kSampled, 40, "sampled")});
   for (const auto& [threads, isa] : {std::pair{1u, "auto"}, std::pair{2u, "auto"}, std::pair{3u, "scalar"}}) {
-    Engine other(engine_options(threads, isa));
+    Engine other(rerun_options(threads, isa));
     const RerunReport report = rerun(other, p);
     EXPECT_EQ(report.count(RerunOutcome::confirmed), 2u)
         << threads << " " << isa << " " << report.requests[0].why << report.requests[1].why;

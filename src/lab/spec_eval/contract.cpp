@@ -10,7 +10,7 @@
 namespace stet {
 namespace {
 
-constexpr uint32_t kMostRequests = 10000, kMostRepetitions = 100, kMostResamples = 1000000;
+constexpr uint32_t kMostRequests = 10000, kMostRepetitions = 100, kMostEvalResamples = 1000000;
 
 std::vector<std::string> texts(const Json& json) { return json.get<std::vector<std::string>>(); }
 
@@ -62,7 +62,7 @@ void check(const SpecEvalContract& c, const std::string& what) {
     fail(Code::kInput, "{}: a pack of {} requests, {} times", what, c.requests(), c.repetitions);
   if (c.prompt_buckets.empty() || c.output_buckets.empty() || (c.long_sources.empty() && !c.long_requests.empty()))
     fail(Code::kInput, "{}: no buckets, or long prompts of no source", what);
-  if (c.resamples < 100 || c.resamples > kMostResamples || !(c.confidence >= 0.5 && c.confidence <= 0.999))
+  if (c.resamples < 100 || c.resamples > kMostEvalResamples || !(c.confidence >= 0.5 && c.confidence <= 0.999))
     fail(Code::kInput, "{}: {} resamples at a confidence of {}", what, c.resamples, c.confidence);
 }
 

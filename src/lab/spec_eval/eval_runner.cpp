@@ -10,7 +10,7 @@
 namespace stet {
 namespace {
 
-std::string hash_of(const std::string& text) { return sha256_hex(text.data(), text.size()); }
+std::string hash_of_text(const std::string& text) { return sha256_hex(text.data(), text.size()); }
 
 class EvalRunner {
  public:
@@ -72,7 +72,7 @@ class EvalRunner {
     pack.name = name;
     pack.drawn = !run_.seed.has_value();
     pack.seed = run_.seed ? *run_.seed : draw_seed();
-    ledger_.spend_pack(hash_of(std::to_string(pack.seed)), name, hash_of(run_.manifest_json), attempt_.id());
+    ledger_.spend_pack(hash_of_text(std::to_string(pack.seed)), name, hash_of_text(run_.manifest_json), attempt_.id());
     attempt_.treatment();
     revealed_ += (revealed_.empty() ? "" : " and ") + name;
     say(fmt::format("making the prompts of pack {}", name));

@@ -46,7 +46,7 @@ Json pack_json(const PackVerdict& p) {
           {"arms", arms}};
 }
 
-Json ledger_json(const Packet& packet) {
+Json evaluation_ledger_json(const Packet& packet) {
   for (const auto& [name, body] : packet.notes)
     if (name == "ledger") return parse_json(body, "the note of the ledger");
   return nullptr;
@@ -70,7 +70,7 @@ std::string spec_eval_results(const Packet& packet) {
                     {"policy", manifest.policy},
                     {"policy_inputs", manifest.policy_inputs},
                     {"attested_by_the_operator", manifest.attested ? Json(manifest.contract.attested) : Json::array()},
-                    {"ledger", ledger_json(packet)},
+                    {"ledger", evaluation_ledger_json(packet)},
                     {"gates", gates},
                     {"packs", packs}});
 }

@@ -10,7 +10,7 @@ namespace stet {
 namespace {
 
 constexpr const char* kSchema = "stet-spec-eval-manifest-1";
-constexpr const char* kUnproven = "unproven";
+constexpr const char* kUnprovenIdentity = "unproven";
 
 // Not among them: what a machine decides at every start (place of the weights, length of the context) and what changes
 // no answer and no speed.
@@ -48,7 +48,7 @@ constexpr const char* kFrozen[] = {"program",
                                    "device"};
 constexpr const char* kProving[] = {"build_id", "model_sha256", "tokenizer_sha256", "numerics_version"};
 
-std::string text_of(const Json& json) { return json.is_string() ? json.get<std::string>() : dump_line(json); }
+std::string identity_text(const Json& json) { return json.is_string() ? json.get<std::string>() : dump_line(json); }
 
 Json arm_json(const FrozenArm& arm) {
   return {{"what", parse_json(arm.what_json, "an arm")}, {"identity", parse_json(arm.identity_json, "an identity")}};
@@ -77,7 +77,7 @@ std::vector<std::string> texts(StrictObject& object, std::string_view key) {
   return all;
 }
 
-double number(StrictObject& object, std::string_view key) {
+double finite_number(StrictObject& object, std::string_view key) {
   const Json& value = object.any(key);
   if (!value.is_number() || !std::isfinite(value.get<double>()))
     fail(Code::kInput, "{}: '{}' is no number", object.what(), key);
@@ -88,7 +88,7 @@ void read_contract(const Json& json, EvalManifest& m) {
   StrictObject object(json, "the contract of the manifest");
   const std::string sha256 = object.text("sha256");
   m.contract = parse_spec_eval_contract(object.text("text"), "the contract of the manifest");
-  m.scale = number(object, "scale");
+  m.scale = finite_number(object, "scale");
   object.finish();
   if (m.contract.sha256 != sha256)
     fail(Code::kInput, "the contract of the manifest has the hash {}..., and the manifest names {}...",
@@ -181,7 +181,7 @@ std::string eval_subject_sha256(const EvalManifest& m) {
 std::string frozen_identity(std::string_view identity_json) {
   const Json identity = parse_json(identity_json, "the identity of an engine");
   Json frozen = Json::object();
-  for (const char* key : kFrozen) frozen[key] = identity.contains(key) ? identity[key] : Json(kUnproven);
+  for (const char* key : kFrozen) frozen[key] = identity.contains(key) ? identity[key] : Json(kUnprovenIdentity);
   return dump_line(frozen);
 }
 
@@ -189,8 +189,8 @@ std::string identity_change(std::string_view frozen_json, std::string_view ident
   const Json frozen = parse_json(frozen_json, "the frozen identity");
   const Json now = parse_json(frozen_identity(identity_json), "the identity of an engine");
   for (const char* key : kFrozen) {
-    const Json was = frozen.contains(key) ? frozen[key] : Json(kUnproven);
-    if (was != now[key]) return fmt::format("{} was {} and is {}", key, text_of(was), text_of(now[key]));
+    const Json was = frozen.contains(key) ? frozen[key] : Json(kUnprovenIdentity);
+    if (was != now[key]) return fmt::format("{} was {} and is {}", key, identity_text(was), identity_text(now[key]));
   }
   return "";
 }
@@ -199,7 +199,7 @@ std::vector<std::string> unproven_members(std::string_view frozen_json) {
   const Json frozen = parse_json(frozen_json, "the frozen identity");
   std::vector<std::string> members;
   for (const char* key : kProving)
-    if (!frozen.contains(key) || frozen[key] == kUnproven) members.emplace_back(key);
+    if (!frozen.contains(key) || frozen[key] == kUnprovenIdentity) members.emplace_back(key);
   return members;
 }
 

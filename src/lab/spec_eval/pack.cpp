@@ -16,12 +16,12 @@ namespace {
 constexpr uint32_t kLeastPrompt = 12, kLeastOutput = 4;
 constexpr int kMostTries = 200;
 
-Source source_named(const std::string& name) {
-  static const std::map<std::string, Source> kSources = {{"prose", Source::prose},
-                                                         {"code", Source::code},
-                                                         {"math", Source::math},
-                                                         {"extraction", Source::extraction},
-                                                         {"adversarial", Source::adversarial}};
+TextSource source_named(const std::string& name) {
+  static const std::map<std::string, TextSource> kSources = {{"prose", TextSource::prose},
+                                                             {"code", TextSource::code},
+                                                             {"math", TextSource::math},
+                                                             {"extraction", TextSource::extraction},
+                                                             {"adversarial", TextSource::adversarial}};
   return kSources.at(name);
 }
 
@@ -39,10 +39,11 @@ std::string exact_task(Draws& d) {
       .text;
 }
 
-Source source_of_category(const std::string& category, Draws& d) {
-  if (category == "code") return Source::code;
-  if (category == "math") return Source::math;
-  static constexpr Source kMixed[] = {Source::prose, Source::extraction, Source::code, Source::math, Source::prose};
+TextSource source_of_category(const std::string& category, Draws& d) {
+  if (category == "code") return TextSource::code;
+  if (category == "math") return TextSource::math;
+  static constexpr TextSource kMixed[] = {TextSource::prose, TextSource::extraction, TextSource::code, TextSource::math,
+                                          TextSource::prose};
   return kMixed[d.below(5)];
 }
 
@@ -56,10 +57,10 @@ void fill_with_words(std::string& text, uint32_t most, Draws& d, const CountToke
 }
 
 // A task and material of its source, between the two numbers of tokens and as near to `target` as words allow.
-std::string grown_text(const std::string& task, Source source, uint32_t target, TokenRange allowed, Draws& d,
+std::string grown_text(const std::string& task, TextSource source, uint32_t target, TokenRange allowed, Draws& d,
                        const CountTokens& count) {
   // In a small bucket there is no room for a task, and the beginnings of tasks are alike: noise is not.
-  std::string text = count(task) > target ? next_piece(Source::adversarial, d) : task;
+  std::string text = count(task) > target ? next_piece(TextSource::adversarial, d) : task;
   uint32_t tokens = count(text);
   // A piece counts about as much alone as behind others; the exact number is taken now and then.
   for (int stale = 0; tokens < target; ++stale) {
@@ -84,7 +85,7 @@ TokenRange long_bucket(const SpecEvalContract& c, uint32_t tokens, double scale)
 
 struct Shape {
   std::string category;
-  Source source = Source::prose;
+  TextSource source = TextSource::prose;
   bool is_long = false, exact = false;
   TokenRange prompt, output;
 };

@@ -31,7 +31,8 @@ TEST(Contract, IsTheLabsInNumbers) {
 }
 
 TEST(TextSource, NeverRepeatsItself) {
-  for (const Source s : {Source::prose, Source::code, Source::math, Source::extraction, Source::adversarial}) {
+  for (const TextSource s :
+       {TextSource::prose, TextSource::code, TextSource::math, TextSource::extraction, TextSource::adversarial}) {
     Draws d(1, "test");
     std::string text;
     while (text.size() < 24000) text += next_piece(s, d);  // about what 4,096 tokens hold, and half as much again

@@ -192,40 +192,40 @@ std::vector<std::string_view> words_of(std::string_view text) {
 
 }  // namespace
 
-std::string next_piece(Source source, Draws& draws) {
+std::string next_piece(TextSource source, Draws& draws) {
   switch (source) {
-    case Source::prose:
+    case TextSource::prose:
       return sentence(draws);
-    case Source::code:
+    case TextSource::code:
       return function(draws);
-    case Source::math:
+    case TextSource::math:
       return sum(draws);
-    case Source::extraction:
+    case TextSource::extraction:
       return record(draws);
-    case Source::adversarial:
+    case TextSource::adversarial:
       break;
   }
   return noise(draws);
 }
 
-std::string task_of(Source source, Draws& d) {
+std::string task_of(TextSource source, Draws& d) {
   switch (source) {
-    case Source::prose:
+    case TextSource::prose:
       return DrawnText{"Write a {} report that explains what happened to the {} and why it matters to the {}. ",
                        d.of(kAdjectives), d.of(kNouns), d.of(kNouns)}
           .text;
-    case Source::code:
+    case TextSource::code:
       return DrawnText{"Write a Python function {} that sorts {} by their {} and skips what is {}; explain each step. ",
                        name(d), d.of(kThings), d.of(kThings), d.of(kAdjectives)}
           .text;
-    case Source::math:
+    case TextSource::math:
       return DrawnText{"Work out the following one step at a time, and state the result for the {}. ", d.of(kNouns)}
           .text;
-    case Source::extraction:
+    case TextSource::extraction:
       return DrawnText{"List what these notes say about the {} and about the {}, in your own words. ", d.of(kNouns),
                        d.of(kNouns)}
           .text;
-    case Source::adversarial:
+    case TextSource::adversarial:
       break;
   }
   return DrawnText{"Describe, without quoting it, what kind of text this is and what a {} could do with it. ",

@@ -9,13 +9,13 @@
 
 namespace stet {
 
-enum class Source : uint8_t { prose, code, math, extraction, adversarial };
+enum class TextSource : uint8_t { prose, code, math, extraction, adversarial };
 
 // The next piece: a sentence, a function, a sum, a record, a line of noise. Ends with a blank or a line break.
-std::string next_piece(Source source, Draws& draws);
+std::string next_piece(TextSource source, Draws& draws);
 
 // What a model is asked to do with a text of this source: one sentence.
-std::string task_of(Source source, Draws& draws);
+std::string task_of(TextSource source, Draws& draws);
 
 // The share of the text's sequences of eight words that occur once. 1 for a text of fewer than eight words.
 double unique_8gram_share(std::string_view text);

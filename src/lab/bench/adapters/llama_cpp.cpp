@@ -8,8 +8,6 @@
 namespace stet {
 namespace {
 
-constexpr int kOk = 200;
-
 double number_member(const Json& object, std::string_view key) {
   const auto it = object.find(std::string(key));
   return it != object.end() && it->is_number() ? it->get<double>() : 0;
@@ -104,7 +102,7 @@ class LlamaCppAdapter : public Adapter {
     return foreign_identity("llama.cpp", text_member(*props, "build_info"), chosen, more);
   }
 
-  bool ready(HttpClient& client) const override { return client.get("/health").status == kOk; }
+  bool ready(HttpClient& client) const override { return client.get("/health").status == kHttpOk; }
 
   HttpCall call(const PlannedRequest& request, const ServerIdentity& server, HttpClient& client) const override {
     const Json rendered = ask(client, "/apply-template", {{"messages", Json::parse(messages_json(request.messages))}});
@@ -135,7 +133,7 @@ class LlamaCppAdapter : public Adapter {
  private:
   static Json ask(HttpClient& client, const std::string& path, const Json& body) {
     const HttpReplyRecord reply = client.post(path, dump_line(body));
-    if (!reply.complete || reply.status != kOk)
+    if (!reply.complete || reply.status != kHttpOk)
       fail(Code::kInput,
            "the llama.cpp server does not answer {}: {}; a server without it is measured with --server openai", path,
            reply.error.empty() ? fmt::format("status {}, {}", reply.status, error_text(reply.body)) : reply.error);
