@@ -9,35 +9,51 @@ set(STET_ISA_FLAGS_avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -m
     # g++ 12 takes the undefined operands inside its own AVX-512 intrinsics for uninitialised variables.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
 
+set(STET_MUTANT_FLAGS "" CACHE STRING "Flags behind all others of the files for an instruction set (tests/build_matrix.sh)")
+
 function(stet_isa_flags)
   foreach(source IN LISTS ARGN)
     foreach(isa avx2 avxvnni vl256 avx512)
       if(source MATCHES "_${isa}\\.cpp$")
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${STET_ISA_FLAGS_${isa}}")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${STET_ISA_FLAGS_${isa}};${STET_MUTANT_FLAGS}")
       endif()
     endforeach()
   endforeach()
 endfunction()
 
-# stet_unite(TARGET): the files of a folder are compiled up to ten at a time, because they include the same headers and instantiate the
-# same templates. With ccache each is compiled alone: it keeps objects, and a missing #include shows.
+# stet_unite(TARGET): the files of a layer are compiled up to sixteen at a time, because they include the same headers and instantiate the
+# same templates. Formats and code for CUDA go folder by folder: they call the same things by the same names. With ccache every file is
+# compiled alone: it keeps objects, and a missing #include shows.
 set(_stet_unite ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(_stet_unite OFF)
 endif()
-option(STET_UNITE "Compile the files of a folder together" ${_stet_unite})
+option(STET_UNITE "Compile files of a layer together" ${_stet_unite})
 
 function(stet_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${STET_UNITE} UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
-    cmake_path(GET source PARENT_PATH folder)
-    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
-    string(MAKE_C_IDENTIFIER "${folder}" folder)
-    list(APPEND files_${folder} ${source})
-    list(LENGTH files_${folder} count)
-    math(EXPR group "(${count} - 1) / 10")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+    get_source_file_property(alone ${source} COMPILE_OPTIONS)  # an instruction set of its own
+    if(source MATCHES "\\.cpp$" AND NOT alone)
+      cmake_path(ABSOLUTE_PATH source NORMALIZE)
+      cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE path)
+      string(REGEX MATCH "^src/formats/[^/]+/|^src/[a-z]+/cuda/|^[a-z]+/[a-z]+/" group "${path}")
+      string(MAKE_C_IDENTIFIER "${group}" group)
+      list(APPEND groups ${group})
+      list(APPEND files_${group} ${source})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES groups)
+  foreach(group IN LISTS groups)
+    list(LENGTH files_${group} count)
+    math(EXPR parts "(${count} + 15) / 16")
+    set(i 0)
+    foreach(source IN LISTS files_${group})
+      math(EXPR part "${i} * ${parts} / ${count}")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}${part})
+      math(EXPR i "${i} + 1")
+    endforeach()
   endforeach()
 endfunction()
 
