@@ -24,3 +24,12 @@ compile_jobs() {
     /^MemAvailable:/ { fit = int($2 / 1.5e6) }
     END { n = fit < cpus ? fit : cpus; print n < 1 ? 1 : n }' /proc/meminfo
 }
+
+# Configures and builds a preset of CMakePresets.json: all of it, or the targets named.
+build_preset() {
+  preset=$1
+  shift
+  cmake --preset "$preset" || return
+  [ $# = 0 ] || set -- --target "$@"
+  cmake --build --preset "$preset" --parallel "$(compile_jobs)" "$@"
+}
