@@ -33,6 +33,7 @@ bool have_wide_products() {
 
 void launch_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product) {
   if (product.x == nullptr) return launch_row_product(on, step, product);
+  if (launch_few_product(on, step, product)) return;
   const bool integer = traits(product.format).integer_block;
   if (wide_pays(product) && have_wide_products())
     return integer ? launch_wide_integer_product(on, step, product) : launch_wide_float_product(on, step, product);

@@ -8,6 +8,10 @@ namespace stet {
 // For one row, made from its source by the product itself.
 void launch_row_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
 
+// For up to kFewProductRows prepared rows and integer weights, where the rows fit into shared memory; false: launched nothing.
+constexpr uint32_t kFewProductRows = 8;
+bool launch_few_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
+
 // For up to 16 rows of x; more are groups that read the weights once each.
 void launch_integer_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
 void launch_float_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);

@@ -1,16 +1,37 @@
 // What a warp does with a run of columns of a tile, in the order of docs/numerics.md section 3. A run ends in its
 // segment.
 //
+//   kOutputs     rows of activations, at most
 //   kSegments    segments that a warp works on at a time: of two, each half of the warp has one
 //   kColumns     of a run, at most; kBytes: of such a run. bytes(columns), offset(column): of any, in a tile
-//   Sums         of a lane: what add() adds to, add_to_left() joins, and leave() stores as partial[row]
+//   Sums         of a lane: what add() adds to, joined() joins, and leave() stores as partial[output][row]
+//   Input        activations in shared memory, which a Maker makes: fetch() before, make() after the wait
 #pragma once
 
 #include "formats/each_cuda.cuh"
 #include "formats/pack.h"
+#include "kernels/matvec/matvec_cuda.h"
 #include "kernels/quantize/row_input_cuda.cuh"
 
 namespace stet::cuda {
+
+// Makes the row of a product from its source.
+template <typename Unit>
+class SourceMaker {
+ public:
+  __device__ SourceMaker(uint8_t* memory, const CudaProduct& p, const CudaStep* step, uint32_t k)
+      : row_(row_input(memory, k, Unit::kInteger)),
+        maker_(row_, p.source, p.source.in + (p.source.from_head ? size_t{step->head_first} * k : 0), k) {}
+  __device__ void fetch() { maker_.fetch(); }
+  __device__ void make() {
+    maker_.make([](float d, int32_t sum) { return Unit::second(d, sum); });
+  }
+  __device__ const RowInput& input() const { return row_; }
+
+ private:
+  const RowInput row_;
+  RowMaker<Unit::kInteger> maker_;
+};
 
 // Integer weights: a lane has rows 2g and 2g + 1 (g = lane / 4) of an m16n8k32 product, whose first column is the row
 // of activations.
@@ -19,7 +40,10 @@ struct RowUnit {
   using W = CudaWeights<kFormat>;
   using Sums = float2;
   static constexpr bool kInteger = true;
-  static constexpr uint32_t kSegments = 1;
+  static constexpr uint32_t kOutputs = 1, kSegments = 1;
+  using Input = RowInput;
+  using Maker = SourceMaker<RowUnit>;
+  static size_t input_bytes(uint32_t k) { return row_input_bytes(k, kInteger); }
   static constexpr uint32_t kBlockBytes = W::kCodes + W::kScales, kChunkBytes = kChunkBlocks * kBlockBytes;
   static constexpr uint32_t kChunks = kChunkBytes <= 1280 ? 2 : 1, kColumns = kChunks * kChunk,
                             kBytes = kChunks * kChunkBytes;
@@ -90,7 +114,10 @@ requires(!kIntegerWeights<kFormat>) struct RowUnit<kFormat> {
   using Element = typename W::Element;
   using Sums = float;
   static constexpr bool kInteger = false;
-  static constexpr uint32_t kSegments = 2;
+  static constexpr uint32_t kOutputs = 1, kSegments = 2;
+  using Input = RowInput;
+  using Maker = SourceMaker<RowUnit>;
+  static size_t input_bytes(uint32_t k) { return row_input_bytes(k, kInteger); }
   static constexpr uint32_t kBytes = 1024, kColumnBytes = kTileRows * sizeof(Element), kColumns = kBytes / kColumnBytes;
   __device__ static uint32_t bytes(uint32_t columns) { return columns * kColumnBytes; }
   __device__ static size_t offset(uint32_t column) { return size_t{column} * kColumnBytes; }
