@@ -33,7 +33,7 @@ __device__ __forceinline__ void score(const AttendShared<kFormat>& s, uint32_t n
     const auto* keys =
         reinterpret_cast<const typename KvElement<kFormat>::Type*>(s.chunk.keys) + s.chunk.key_element(slot, 0);
     float sum[2][kQueries] = {};
-#pragma unroll 4
+#pragma unroll 1
     for (uint32_t d0 = 2 * quarter; d0 < dim; d0 += 8)
 #pragma unroll
       for (uint32_t i = 0; i < 2; ++i) {

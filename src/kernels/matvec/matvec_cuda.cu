@@ -17,12 +17,8 @@ bool device_is_wide() {
   return clusters != 0 && shared >= kWideShared;
 }
 
-// Float products need more rows before it pays, the more the more segments K has.
-bool wide_pays(const CudaProduct& p) {
-  if (p.rows > kWideProductRows) return false;
-  if (traits(p.format).integer_block) return p.rows > kNarrowProductRows;
-  return p.rows > (p.k < 8192 ? 32 : 64);
-}
+// Whether the rows of x are those of a wide list.
+bool is_wide(const CudaProduct& p) { return p.rows > kNarrowProductRows && p.rows <= kWideProductRows; }
 
 }  // namespace
 
@@ -35,7 +31,7 @@ void launch_product(const CudaLaunch& on, const CudaStep* step, const CudaProduc
   if (product.x == nullptr) return launch_row_product(on, step, product);
   if (launch_few_product(on, step, product)) return;
   const bool integer = traits(product.format).integer_block;
-  if (wide_pays(product) && have_wide_products())
+  if (is_wide(product) && have_wide_products())
     return integer ? launch_wide_integer_product(on, step, product) : launch_wide_float_product(on, step, product);
   integer ? launch_integer_product(on, step, product) : launch_float_product(on, step, product);
 }

@@ -121,6 +121,56 @@ class Exchange {
   float4* mine_;
 };
 
+// Sums of runs of 2^l segments of a part that wait for their right neighbours: of l < kShared in shared memory as
+// [l][slot][thread], of the others in local memory. The memory is that of Exchange, which is free until a group ends.
+template <uint32_t kShared, uint32_t kLevels, uint32_t kSlots, uint32_t kThreads>
+class WaitingSums {
+ public:
+  static constexpr uint32_t kBytes = kShared * Exchange<kSlots, kThreads>::kBytes;
+  __device__ explicit WaitingSums(void* shared) : shared_(static_cast<float4*>(shared) + threadIdx.x) {}
+  // After segment i of `count`.
+  template <typename Sums>
+  __device__ __forceinline__ void join(Sums& sums, uint32_t i, uint32_t count) {
+    uint32_t l = 0;
+    for (; (i >> l & 1u) != 0; ++l) {
+      if (l < kShared) {
+        add<kThreads>(shared_ + l * (kSlots * kThreads), sums);
+      } else {
+        add<1>(local_[l - kShared], sums);
+      }
+    }
+    if (i + 1 == count) return;
+    if (l < kShared) {
+      leave<kThreads>(shared_ + l * (kSlots * kThreads), sums);
+    } else {
+      leave<1>(local_[l - kShared], sums);
+    }
+  }
+
+ private:
+  template <uint32_t kApart, typename Sums>
+  __device__ __forceinline__ static void add(const float4* left, Sums& sums) {
+#pragma unroll
+    for (uint32_t s = 0; s < kSlots; ++s) sums.set(s, add4(left[s * kApart], sums.get(s)));
+  }
+  template <uint32_t kApart, typename Sums>
+  __device__ __forceinline__ static void leave(float4* to, const Sums& sums) {
+#pragma unroll
+    for (uint32_t s = 0; s < kSlots; ++s) to[s * kApart] = sums.get(s);
+  }
+
+  float4* shared_;
+  float4 local_[kLevels - kShared][kSlots];
+};
+
+// Stages of `stage` bytes in a ring, three at most, that fit beside `other` bytes where `blocks` blocks share a
+// processor.
+constexpr uint32_t stages_that_fit(uint32_t stage, uint32_t other, uint32_t blocks) {
+  constexpr uint32_t kProcessorBytes = 228 * 1024, kReserved = 1024;  // the latter of each block
+  const uint32_t fit = (kProcessorBytes / blocks - kReserved - other) / stage;
+  return fit < 3 ? fit : 3;
+}
+
 __device__ __forceinline__ float gated(float gate, float up) { return __fmul_rn(silu(gate), up); }
 
 // Whether this device has clusters.
@@ -176,14 +226,14 @@ inline uint32_t choose_parts(const WideCut& cut, uint32_t most, const ClustersAt
 // Of a kernel with groups of `group` tiles and clusters of at most `most` blocks. at_once: clusters_at_once() of the
 // kernel.
 inline WideCut wide_cut(const CudaProduct& p, bool integer, uint32_t group, uint32_t most,
-                        const ClustersAtOnce& at_once, uint32_t parts = 0) {
+                        const ClustersAtOnce& at_once) {
   WideCut cut = {};
   cut.segments = segment_count(p.k, integer);
   cut.chunks = chunk_count(p.k);
   cut.k = p.k;
   cut.tiles = tile_count(p);
   cut.groups = (cut.tiles + group - 1) / group;
-  cut.parts = parts != 0 ? parts : choose_parts(cut, most, at_once);
+  cut.parts = choose_parts(cut, most, at_once);
   return cut;
 }
 

@@ -11,16 +11,20 @@
 
 namespace stet::cuda {
 
-template <uint32_t kWarpsM_, uint32_t kWarpsN_, uint32_t kColumns_, uint32_t kStages_, uint32_t kBlocks_>
+// What a block of threads takes, and how many blocks share a processor. A warp has eight threads along x, of
+// kColumns / 8 groups each.
+template <uint32_t kWarpsM_, uint32_t kWarpsN_, uint32_t kColumns_, uint32_t kBlocks_>
 struct WideFloatShape {
-  static constexpr uint32_t kWarpsM = kWarpsM_, kWarpsN = kWarpsN_, kColumns = kColumns_, kStages = kStages_;
-  static constexpr uint32_t kBlocks = kBlocks_;            // of threads, a processor
+  static constexpr uint32_t kWarpsM = kWarpsM_, kWarpsN = kWarpsN_, kColumns = kColumns_, kBlocks = kBlocks_;
   static constexpr uint32_t kRows = 8;                     // of weights, a thread
   static constexpr uint32_t kTiles = 2 * kWarpsM;          // of weights
-  static constexpr uint32_t kGroups = kWarpsN * kColumns;  // of x: a warp has eight threads of kColumns / 8 groups each
+  static constexpr uint32_t kGroups = kWarpsN * kColumns;  // of x
   static constexpr uint32_t kThreads = kWarpsM * kWarpsN * kWarp;
   static constexpr uint32_t kSlots = kRows * kColumns / 4;
-  static constexpr uint32_t kStep = 16;
+  static constexpr uint32_t kStep = 16;               // columns of K, a stage
+  static constexpr uint32_t kUnroll = 32 / kColumns;  // of those; more was slower
+  using Joined = Exchange<kSlots, kThreads>;
+  using Waiting = WaitingSums<1, 6, kSlots, kThreads>;
 };
 
 template <Format kFormat, typename Shape>
@@ -32,6 +36,8 @@ struct WideFloatStage {
                             kGroupBytes = Shape::kStep * kXColumnBytes + 16;
   static constexpr uint32_t kX = Shape::kTiles * kTileBytes;
   static constexpr uint32_t kBytes = kX + Shape::kGroups * kGroupBytes;
+  static constexpr uint32_t kStages = stages_that_fit(kBytes, Shape::Waiting::kBytes, Shape::kBlocks);
+  static_assert(kStages >= 2);
 };
 
 template <Format kFormat, typename Shape>
@@ -53,7 +59,7 @@ class WideFloatReader {
   __device__ void request_weights() {
     const uint32_t group = group_, k = k_;
     const bool more = more_;
-    for (uint32_t i = 0; i + 1 < Shape::kStages && more_; ++i) {
+    for (uint32_t i = 0; i + 1 < Stage::kStages && more_; ++i) {
       copy_weights(i);
       advance();
     }
@@ -64,7 +70,7 @@ class WideFloatReader {
     const uint32_t group = threadIdx.x / kXThreads;
     live_ = group * kCudaGroup < rows;
     x_ = p_.x + size_t{group} * cut_.k * Stage::kXColumnBytes + threadIdx.x % kXThreads * 16;
-    for (uint32_t i = 0; i + 1 < Shape::kStages; ++i) {
+    for (uint32_t i = 0; i + 1 < Stage::kStages; ++i) {
       if (more_) {
         copy_x(i);
         advance();
@@ -73,9 +79,9 @@ class WideFloatReader {
     }
   }
   __device__ const uint8_t* next() {
-    copy_wait<Shape::kStages - 2>();
+    copy_wait<Stage::kStages - 2>();
     __syncthreads();
-    const uint32_t free = stage_ == 0 ? Shape::kStages - 1 : stage_ - 1;
+    const uint32_t free = stage_ == 0 ? Stage::kStages - 1 : stage_ - 1;
     if (more_) {
       copy_weights(free);
       copy_x(free);
@@ -83,7 +89,7 @@ class WideFloatReader {
     }
     copy_commit();
     const uint8_t* stage = ring_ + stage_ * Stage::kBytes;
-    stage_ = stage_ + 1 == Shape::kStages ? 0 : stage_ + 1;
+    stage_ = stage_ + 1 == Stage::kStages ? 0 : stage_ + 1;
     return stage;
   }
 
@@ -152,14 +158,6 @@ struct WideFloatSums {
     const uint32_t r = s % 2 * 4, c = s / 2;
     v[r][c] = to.x, v[r + 1][c] = to.y, v[r + 2][c] = to.z, v[r + 3][c] = to.w;
   }
-  __device__ void add_left(const float4* left) {
-#pragma unroll
-    for (uint32_t s = 0; s < Shape::kSlots; ++s) set(s, add4(left[s], get(s)));
-  }
-  __device__ void leave(float4* to) const {
-#pragma unroll
-    for (uint32_t s = 0; s < Shape::kSlots; ++s) to[s] = get(s);
-  }
 };
 
 // Where a thread is: its eight rows of the group's tiles, its groups of x (the first; the others follow eight apart).
@@ -201,12 +199,14 @@ __device__ __forceinline__ void add_step(const uint8_t* w, const uint8_t* x, uin
 
 template <Format kFormat, typename Shape>
 __device__ __forceinline__ void sum_float_part(WideFloatReader<kFormat, Shape>& reader, const WideCut& cut,
-                                               const WidePart& part, bool live, WideFloatSums<Shape>& sums) {
+                                               const WidePart& part, bool live, void* shared,
+                                               WideFloatSums<Shape>& sums) {
   using Stage = WideFloatStage<kFormat, Shape>;
   const WideFloatPlace<Shape> place;
   const uint32_t w_at = place.tile * Stage::kTileBytes + place.half * (Stage::kColumnBytes / 2);
   const uint32_t x_at = Stage::kX + place.group * Stage::kGroupBytes;
-  float4 level[6][Shape::kSlots];
+  typename Shape::Waiting waiting(shared);
+#pragma unroll 1
   for (uint32_t i = 0; i < part.count; ++i) {
     sums.clear();
     const uint32_t end = min(segment_start(part.first + i + 1, cut.segments, cut.chunks) * kChunk, cut.k);
@@ -215,16 +215,16 @@ __device__ __forceinline__ void sum_float_part(WideFloatReader<kFormat, Shape>& 
       if (!live) continue;
       const uint8_t *w = stage + w_at, *x = stage + x_at;
       if (end - k >= Shape::kStep) {
+#pragma unroll 1
+        for (uint32_t s = 0; s < Shape::kStep; s += Shape::kUnroll)
 #pragma unroll
-        for (uint32_t s = 0; s < Shape::kStep; ++s) add_step<kFormat, Shape>(w, x, s, sums);
+          for (uint32_t u = 0; u < Shape::kUnroll; ++u) add_step<kFormat, Shape>(w, x, s + u, sums);
       } else {
 #pragma unroll 1
         for (uint32_t s = 0; s < end - k; ++s) add_step<kFormat, Shape>(w, x, s, sums);
       }
     }
-    uint32_t l = 0;
-    for (; (i >> l & 1u) != 0; ++l) sums.add_left(level[l]);
-    if (i + 1 < part.count) sums.leave(level[l]);
+    if (live) waiting.join(sums, i, part.count);
   }
 }
 
@@ -246,9 +246,9 @@ __device__ __forceinline__ void store_rows(const CudaProduct& p, uint32_t tile, 
     if (row + i < place.matrix->rows) out[i] = p.accumulate ? __fadd_rn(out[i], values[i]) : values[i];
 }
 
-template <typename Shape, typename Joined>
+template <typename Shape>
 __device__ __forceinline__ void store_float_group(const CudaProduct& p, const WideCut& cut, uint32_t group,
-                                                  uint32_t rows, const Joined& joined) {
+                                                  uint32_t rows, const typename Shape::Joined& joined) {
   const WideFloatPlace<Shape> place;
   const uint32_t tile = group * Shape::kTiles + place.tile;
   for (uint32_t s = joined.begin(); s < joined.end(); ++s) {
@@ -266,18 +266,11 @@ __device__ __forceinline__ void store_float_group(const CudaProduct& p, const Wi
 }
 
 template <Format kFormat, typename Shape>
-struct WideFloatMemory {
-  using Joined = Exchange<Shape::kSlots, Shape::kThreads>;
-  static constexpr uint32_t kRing = Shape::kStages * WideFloatStage<kFormat, Shape>::kBytes;
-  static constexpr uint32_t kBytes = kRing + Joined::kBytes;
-};
-
-template <Format kFormat, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     wide_float_product(const CudaStep* step, const __grid_constant__ CudaProduct p,
                        const __grid_constant__ WideCut cut) {
 #if __CUDA_ARCH__ >= 900
-  using Memory = WideFloatMemory<kFormat, Shape>;
+  using Stage = WideFloatStage<kFormat, Shape>;
   extern __shared__ __align__(128) uint8_t shared[];
   release_next();
   const WidePart part(cut);
@@ -288,11 +281,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   if (rows == 0) return;
   reader.begin(rows);
   const bool live = threadIdx.x / kWarp / Shape::kWarpsM * Shape::kColumns * kCudaGroup < rows;
-  typename Memory::Joined joined(cut, part, shared + Memory::kRing);
+  uint8_t* behind = shared + Stage::kStages * Stage::kBytes;
+  typename Shape::Joined joined(cut, part, behind);
   for (uint32_t group = part.cluster; group < cut.groups; group += part.clusters) {
     WideFloatSums<Shape> sums;
-    sum_float_part<kFormat, Shape>(reader, cut, part, live, sums);
     joined.open();
+    sum_float_part<kFormat, Shape>(reader, cut, part, live, behind, sums);
 #pragma unroll
     for (uint32_t s = 0; s < Shape::kSlots; ++s) joined.put(s, sums.get(s));
     joined.close();
@@ -303,14 +297,28 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 #endif
 }
 
+// A launch of a kernel, cut and ready.
 template <Format kFormat, typename Shape>
-void launch_wide_float(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p, uint32_t parts = 0) {
-  using Memory = WideFloatMemory<kFormat, Shape>;
-  const auto kernel = wide_float_product<kFormat, Shape>;
-  static const ClustersAtOnce at_once = clusters_at_once(kernel, Shape::kThreads, Memory::kBytes, on.processors);
-  const WideCut cut = wide_cut(p, false, Shape::kTiles, Shape::kSlots, at_once, parts);
-  launch_clusters(on, kernel, cut.parts, dim3(wide_blocks(cut, at_once)), Shape::kThreads, Memory::kBytes, step, p,
-                  cut);
-}
+class WideFloatLaunch {
+ public:
+  WideFloatLaunch(const CudaLaunch& on, const CudaProduct& p) : on_(on), p_(p) {
+    static const ClustersAtOnce at_once = clusters_at_once(kKernel, Shape::kThreads, kShared, on.processors);
+    cut_ = wide_cut(p, false, Shape::kTiles, Shape::kSlots, at_once);
+    blocks_ = wide_blocks(cut_, at_once);
+  }
+  uint32_t blocks() const { return blocks_; }
+  void run(const CudaStep* step) const {
+    launch_clusters(on_, kKernel, cut_.parts, dim3(blocks_), Shape::kThreads, kShared, step, p_, cut_);
+  }
+
+ private:
+  using Stage = WideFloatStage<kFormat, Shape>;
+  static constexpr size_t kShared = Stage::kStages * Stage::kBytes + Shape::Waiting::kBytes;
+  static constexpr auto kKernel = wide_float_product<kFormat, Shape>;
+  const CudaLaunch& on_;
+  const CudaProduct& p_;
+  WideCut cut_;
+  uint32_t blocks_;
+};
 
 }  // namespace stet::cuda

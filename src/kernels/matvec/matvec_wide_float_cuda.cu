@@ -4,19 +4,19 @@
 namespace stet::cuda {
 namespace {
 
-// 128 rows of weights, 128 of x. Which is best where was measured on an H200 (bench/bench_wide_products.cu).
-using WideFloat128 = WideFloatShape<4, 1, 16, 3, 2>;
-using WideFloat64 =
-    WideFloatShape<4, 2, 8, 3, 2>;  // up to 64 rows of x: half of the warps rest, and a lane holds half as much
+// A block of Large takes 128 rows of weights times 128 of x, one of Small 64 times 128. Large is faster where two share
+// a processor; where each has one for itself, Small is (measured on an H200: docs/performance.md).
+using Large = WideFloatShape<4, 1, 16, 2>;
+using Small = WideFloatShape<2, 2, 8, 3>;
 
 template <Format kFormat>
 void launch_if_wide_float(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p) {
   if constexpr (kIntegerWeights<kFormat>) {
     fail_cuda_format("float", static_cast<uint32_t>(kFormat));
-  } else if (p.rows <= 64) {
-    launch_wide_float<kFormat, WideFloat64>(on, step, p);
   } else {
-    launch_wide_float<kFormat, WideFloat128>(on, step, p);
+    const WideFloatLaunch<kFormat, Large> large(on, p);
+    if (large.blocks() > on.processors) return large.run(step);
+    WideFloatLaunch<kFormat, Small>(on, p).run(step);
   }
 }
 
