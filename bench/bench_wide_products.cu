@@ -1,5 +1,5 @@
-// Products of 17 to 128 rows of x on a device: the wide kernels against the narrow ones, bits first, then time. Ends
-// with 1 where a bit differs. bench_wide_products [FORMAT]
+// Products of wide lists on a device, whose launches are shaped for 128 rows of x whatever a step has: the wide kernels
+// against the narrow ones, bits first, then time. Ends with 1 where a bit differs. bench_wide_products [FORMAT]
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -104,9 +104,9 @@ uint64_t weight_bytes(const Shape& shape, Format format) {
   return tiles * pack_traits(format).tile_bytes(shape.k);
 }
 
-size_t out_floats(const Shape& shape, uint32_t rows) {
+size_t out_floats(const Shape& shape) {
   size_t n = 0;
-  for (const uint32_t width : shape.n) n += size_t{width} * rows;
+  for (const uint32_t width : shape.n) n += size_t{width} * kWideProductRows;
   return n;
 }
 
@@ -132,24 +132,24 @@ void fill_weights_of(Format format, uint8_t* to, uint64_t bytes, uint64_t tile_b
   }
 }
 
-// One launch's operands. `copies` of the weights lie one after the other, so that repeated launches find none in the
-// cache.
+// Operands of a step of `rows`. `copies` of the weights lie one after the other, so that repeated launches find none in
+// the cache.
 struct Operands {
   Operands(const Shape& of, Format of_format, uint32_t rows, uint32_t weight_copies, const CudaLaunch& on)
       : shape(of),
         format(of_format),
         copies(weight_copies),
         bytes(weight_bytes(of, of_format)),
-        floats(out_floats(of, rows)),
+        floats(out_floats(of)),
         weights(bytes * copies),
-        values(size_t{rows} * of.k),
-        x(size_t{(rows + 7) / 8} * of.k * 32),
+        values(size_t{kWideProductRows} * of.k),
+        x(size_t{kWideProductRows / 8} * of.k * 32),
         out(floats),
         start(floats),
         step(1) {
     const uint64_t tile_bytes = pack_traits(format).tile_bytes(of.k);
     fill_weights_of(format, weights.data, bytes * copies, tile_bytes, of.k);
-    fill_rows<<<512, 256>>>(values.data, size_t{rows} * of.k, of.k);
+    fill_rows<<<512, 256>>>(values.data, size_t{kWideProductRows} * of.k, of.k);
     fill_rows<<<512, 256>>>(start.data, floats, 64);
     product = {.format = format,
                .k = of.k,
@@ -158,18 +158,18 @@ struct Operands {
                .accumulate = of.accumulate,
                .gated = of.gated,
                .x = x.data,
-               .rows = rows};
+               .rows = kWideProductRows};
     uint64_t tile = 0;
     size_t at = 0;
     for (size_t i = 0; i < of.n.size(); ++i) {
       product.matrix[i] = {weights.data + tile * tile_bytes, of.n[i], out.data + at, of.n[i]};
       tile += (of.n[i] + kTileRows - 1) / kTileRows;
-      at += size_t{of.n[i]} * rows;
+      at += size_t{of.n[i]} * kWideProductRows;
     }
     CudaStep host = {};
     host.rows = rows;
     cuda::check(cudaMemcpy(step.data, &host, sizeof(host), cudaMemcpyHostToDevice), "a step");
-    CudaPrepare prepare = {.in = values.data, .width = of.k, .rows = rows};
+    CudaPrepare prepare = {.in = values.data, .width = of.k, .rows = kWideProductRows};
     (traits(format).integer_block ? prepare.i8 : prepare.f32) = x.data;
     cuda::check(cudaDeviceSynchronize(), "operands");
     launch_prepare(on, step.data, prepare);
