@@ -186,6 +186,24 @@ try awk -f "$root/scripts/count_tests.awk" "$work/ctest.log"
 says '^73 2 3$'
 result 'tests are counted'
 
+# A copy of check whose steps are stand-ins: beside the tests, Python fails, and the build behind it would take ten minutes.
+copy=$work/check
+mkdir -p "$copy/tests" "$copy/stubs"
+cp -r "$root/check" "$root/scripts" "$copy"
+printf '# none\n' >"$copy/scripts/packages.txt"
+printf '#!/bin/sh\necho model.gguf\n' >"$copy/scripts/fetch_model.sh"
+printf 'until [ -s "%s" ]; do sleep 0.1; done; echo "2 passed, 0 failed"\n' "$work/beside" >"$copy/tests/scripts_test.sh"
+printf '#!/bin/sh\ncase "$*" in *asan*) echo $$ >"%s"; exec sleep 600 ;; esac\n' "$work/beside" >"$copy/stubs/cmake"
+printf '#!/bin/sh\necho "3 passed, 0 failed"\n' >"$copy/stubs/ctest"
+printf '#!/bin/sh\nexit 3\n' >"$copy/stubs/python3"
+chmod +x "$copy"/stubs/*
+try env PATH="$copy/stubs:$PATH" sh "$copy/check"
+[ $code = 1 ] && says 'The step python-packages failed' && says '^5 passed, 1 failed, 0 skipped'
+result 'a step beside the others fails'
+sleep 1
+! grep -q sleep "/proc/$(cat "$work/beside")/cmdline" 2>/dev/null
+result 'a check that failed leaves nothing running'
+
 for script in demo check; do
   try sh "$root/$script" --nonsense
   [ $code = 1 ] && says '--nonsense'
