@@ -68,6 +68,32 @@ INSTANTIATE_TEST_SUITE_P(Float, CudaDecoder,
                          testing::Combine(testing::Values("synth:tiny-gqa:q4_1"), testing::Values(KvFormat::f16),
                                           testing::Values(true)));
 
+// More chunks of all heads than the GPU has processors: each takes several, and the join has every level.
+TEST_P(CudaDecoder, HasTheBitsBehindALongContext) {
+  const auto [name, kv, dequantize] = GetParam();
+  const test::TestModel m(name, dequantize);
+  constexpr uint32_t kContext = 12000, kBefore = 11900;
+  const std::vector<int32_t> tokens = test::test_tokens(m.desc, kBefore + 16);
+  const auto logits = [&](const CudaDeviceInfo* device) {
+    WorkerPool pool(test::pool_options(2));
+    DecoderOptions options{kContext, kv};
+    options.cuda = device;
+    Decoder decoder(m.desc, *m.pack, kernels(available_isas().back()), pool, options, test::unqualified());
+    const auto all = std::span<const int32_t>(tokens);
+    decoder.forward(all.first(kBefore), 0, 0);
+    std::vector<float> out;
+    uint32_t position = kBefore;
+    for (const uint32_t rows : {1u, 1u, 3u, 8u}) {
+      const float* row = decoder.forward(all.subspan(position, rows), position, rows);
+      out.insert(out.end(), row, row + size_t{rows} * m.desc.vocab);
+      position += rows;
+    }
+    return out;
+  };
+  const std::vector<float> want = logits(nullptr), got = logits(&devices_.devices[0]);
+  EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(float)), 0);
+}
+
 // What every start does before lists run: all widths, on the processor and on the GPU, compared.
 TEST_P(CudaDecoder, IsQualified) {
   const auto [name, kv, dequantize] = GetParam();
