@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
                                                : step->rows;
   uint8_t* barriers = shared + kRowWarps * Ring::kBytes;
   const Sums partials(barriers + kRowWarps * Ring::kBarrierBytes);
-  if (threadIdx.x == 0) partials.init(outputs);
+  if (threadIdx.x == 0) partials.init(max(1u, outputs));
   const Schedule schedule(p, cut);
   const uint32_t half = Unit::kSegments == 2 ? threadIdx.x % kWarp / 16 : 0;
   const Segments<Unit::kSegments == 2> segments(cut, (warp % cut.warps * Unit::kSegments + half) * cut.per_run);
