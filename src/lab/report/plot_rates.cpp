@@ -12,7 +12,7 @@
 namespace stet {
 namespace {
 
-constexpr double kRatesWidth = 760, kRatesLeft = 216, kRatesRight = 724, kRatesTop = 44, kRatesRow = 22, kGroup = 28;
+constexpr double kRatesWidth = 760, kRatesLeft = 216, kRatesRight = 724, kRatesTop = 44, kRatesRow = 22, kRatesGroup = 28;
 constexpr size_t kMostRows = 48, kLabel = 30;
 
 struct Row {
@@ -50,7 +50,7 @@ size_t row_count(const std::vector<Group>& groups) {
 
 double height_of(const std::vector<Group>& groups) {
   double height = kRatesTop + 34 + kRatesRow * static_cast<double>(row_count(groups));
-  for (const Group& group : groups) height += group.name.empty() ? 0 : kGroup;
+  for (const Group& group : groups) height += group.name.empty() ? 0 : kRatesGroup;
   return height;
 }
 
@@ -67,7 +67,7 @@ void draw_rows(Svg& svg, const Axis& axis, const std::vector<Group>& groups, con
   for (const Group& group : groups) {
     if (!group.name.empty()) {
       svg.text({kRatesLeft - 14, y + 17}, group.name, Svg::Anchor::end, "class");
-      y += kGroup;
+      y += kRatesGroup;
     }
     for (const Row& row : group.rows) {
       const double middle = y + kRatesRow / 2;
