@@ -11,7 +11,7 @@ namespace stet {
 namespace {
 
 constexpr uint32_t kMostRounds = 1000, kMostResamples = 1000000, kMostAnswerTokens = 1u << 20, kMostWaitSeconds = 86400,
-                   kMostRepeats = 100;
+                   kMostDisturbed = 100;
 constexpr uint64_t kRequestSeed = 1;
 
 std::vector<std::string> parts_of(const std::string& list, char separator) {
@@ -84,7 +84,7 @@ void CompareFlags::declare_plan(Flags& flags) {
   flags.section("The plan (frozen before anything runs)");
   flags.count("--rounds", &rounds, 1, kMostRounds, "A-B-B-A so often; each gives two pairs (2)");
   flags.count("--aa-rounds", &aa_rounds, 1, kMostRounds, "A-A-A-A so often (as --rounds)");
-  flags.count("--disturbed-repeats", &disturbed_repeats, 0, kMostRepeats,
+  flags.count("--disturbed-repeats", &disturbed_repeats, 0, kMostDisturbed,
               "a start that lost more than 1 % of the processor to other machines is run again, up to so often (3)");
   flags.text("--rules", "FILE", &rules,
              "what promotion demands beyond an interval above 1 (docs/benchmark_judgement.md)");

@@ -15,13 +15,13 @@ void flip(float& x) { x = float_of_bits(bits_of_float(x) ^ 1u); }
 
 class ReplayDiff : public testing::Test {
  protected:
-  explicit ReplayDiff(const char* kv = "f16") : engine_(engine_options(kv)) {
+  explicit ReplayDiff(const char* kv = "f16") : engine_(diff_options(kv)) {
     options_.sides = parse_diff_sides("cpu,cpu");
     options_.prompt = engine_.tokenize("0123456789ab");
     options_.tokens = 4;
     options_.threads = 2;
   }
-  static Options engine_options(const char* kv) {
+  static Options diff_options(const char* kv) {
     Options o;
     o.model = "synth:tiny-gqa:q4_0";
     o.pack = "none";

@@ -11,7 +11,7 @@
 namespace stet {
 namespace {
 
-Options engine_options(std::string draft = "none") {
+Options profile_options(std::string draft = "none") {
   Options o;
   o.model = "synth:tiny-gqa:q4_0";
   o.pack = "none";
@@ -27,7 +27,7 @@ ProfileOptions small() {
 }
 
 TEST(StageReads, AreEveryWeightOnceAndTheRowsThatAreSeen) {
-  Engine engine(engine_options());
+  Engine engine(profile_options());
   Engine::Parts& p = engine.parts();
   const auto matrix = [&](const std::string& name) { return p.pack->matrix(name + ".weight")->bytes(); };
   const PassProfile pass = profile_pass(p, small());
@@ -51,7 +51,7 @@ TEST(StageReads, AreEveryWeightOnceAndTheRowsThatAreSeen) {
 }
 
 TEST(Profile, TheStagesOfAWidePassAreTimedToo) {
-  Engine engine(engine_options());
+  Engine engine(profile_options());
   ProfileOptions options = small();
   options.rows = 40;
   const PassProfile pass = profile_pass(engine.parts(), options);
@@ -64,7 +64,7 @@ TEST(Profile, TheStagesOfAWidePassAreTimedToo) {
 }
 
 TEST(Profile, PartsAddUpToTheWatchedPass) {
-  Engine engine(engine_options());
+  Engine engine(profile_options());
   const ProfileReport r = profile(engine.parts(), small());
   EXPECT_GT(r.ceiling_before, 1e8);
   EXPECT_GT(r.ceiling_after, 1e8);
@@ -82,7 +82,7 @@ TEST(Profile, PartsAddUpToTheWatchedPass) {
 }
 
 TEST(Profile, ADraftIsAPhase) {
-  Engine engine(engine_options("model:synth:tiny-gqa:q4_0"));
+  Engine engine(profile_options("model:synth:tiny-gqa:q4_0"));
   ProfileOptions options = small();
   std::vector<TraceSpan> trace;
   const CycleProfile c = profile_cycles(engine.parts(), options, trace);
@@ -96,7 +96,7 @@ TEST(Profile, ADraftIsAPhase) {
 
 // Watching changes nothing, and ends.
 TEST(Profile, WatchedPassesHaveTheSameBits) {
-  Engine engine(engine_options());
+  Engine engine(profile_options());
   Engine::Parts& p = engine.parts();
   const std::vector<int32_t> tokens = profile_tokens(p.desc, 20);
   const float* logits = p.decoder->forward(tokens, 0, 3);
@@ -123,7 +123,7 @@ TEST(Profile, AWholeReconcilesWithinThreePercent) {
 }
 
 TEST(Profile, AContextThatIsTooShortIsRefused) {
-  Engine engine(engine_options());
+  Engine engine(profile_options());
   ProfileOptions options = small();
   options.context = 298;
   EXPECT_THROW(profile(engine.parts(), options), Error);
@@ -132,7 +132,7 @@ TEST(Profile, AContextThatIsTooShortIsRefused) {
 // What chrome://tracing and Perfetto need: complete events with times in microseconds, tracks with names, spans inside
 // their parents.
 TEST(Trace, HoldsCyclesPhasesAndStages) {
-  Engine engine(engine_options("ngram"));
+  Engine engine(profile_options("ngram"));
   const ProfileReport r = profile(engine.parts(), small());
   const auto trace = nlohmann::json::parse(chrome_trace(r.trace, "a \"profile\""));
   std::map<int, std::string> tracks;
