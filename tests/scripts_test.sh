@@ -171,9 +171,9 @@ result 'stet fails'
 
 cat >"$work/ctest.log" <<'LOG'
 1: [  PASSED  ] 64 tests.
+2: [  PASSED  ] 1 test.
 1: [  SKIPPED ] 2 tests, listed below:
  1/4 Test #1: base .............................   Passed    1.20 sec
-2: [  PASSED  ] 1 test.
 2: [  FAILED  ] 1 test, listed below:
 2: [  FAILED  ] Suite.Name
  2/4 Test #2: text .............................***Failed    1.20 sec
