@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 class Failure(Exception):
