@@ -2,7 +2,6 @@
 //
 //   stet-bench MODEL --context 100 --prompt 128          one JSON object: decode and prefill rates (bench/compare_llama_cpp.py)
 //   stet-bench MODEL --widths                            the cost of a pass of every width 1..16, relative to width 1
-//   stet-bench MODEL --stages [--width N]                time and bytes of each kind of stage of one pass
 //   stet-bench MODEL --cycles [--draft ngram]            tokens/s of a whole generation of --context + --tokens tokens
 //   stet-bench --bandwidth                               what plain reads of memory reach
 #include <CLI/CLI.hpp>
@@ -15,7 +14,6 @@
 #include "device/read_ceiling.h"
 #include "device/topology.h"
 #include "engine/parts.h"
-#include "replay/stage_reads.h"
 #include "weights/summary.h"
 
 namespace stet {
@@ -70,7 +68,7 @@ struct BenchFlags {
   uint32_t tokens = 200;
   float temperature = 0.0f, top_p = 1.0f;
   uint32_t top_k = 0;
-  bool widths = false, stages = false, bandwidth = false, cycles = false;
+  bool widths = false, bandwidth = false, cycles = false;
 };
 
 nlohmann::json identity(const EngineInfo& info) {
@@ -122,49 +120,6 @@ void print_widths(Engine::Parts& p, const BenchFlags& f) {
     out[fmt::format("pass_{}_over_1", width)] = median(r);
   }
   fmt::print("{}\n", out.dump());
-}
-
-// By the device's clock, each kind of stage behind itself.
-void print_device_stages(Engine::Parts& p, const BenchFlags& f) {
-  std::map<std::string, std::pair<double, uint64_t>> sums;
-  double total = 0;
-  for (const auto& [stage, seconds] : p.decoder->time_stages(f.width, f.context, f.repeats)) {
-    auto& [time, bytes] = sums[stage_kind_name(*stage)];
-    time += seconds;
-    total += seconds;
-    if (stage->kind != Stage::Kind::prepare)
-      for (const Command* c : stage->commands) bytes += c->weight_bytes();
-  }
-  for (const auto& [name, sum] : sums)
-    fmt::print("{:32} {:9.1f} us {:7.1f} GB/s\n", name, sum.first * 1e6, static_cast<double>(sum.second) / sum.first / 1e9);
-  fmt::print("{:32} {:9.1f} us\n", "sum", total * 1e6);
-}
-
-void print_stages(Engine::Parts& p, const BenchFlags& f) {
-  if (p.cuda) return print_device_stages(p, f);
-  fill_context(*p.decoder, f.context);
-  p.decoder->set_mode(ReplayMode::recorded);
-  std::map<std::string, std::vector<double>> times;
-  std::map<std::string, uint64_t> bytes;
-  std::map<std::string, double> now;
-  Clock::time_point last;
-  p.decoder->set_observer([&](const Stage& stage, const StepParams&, uint32_t) {
-    const std::string name = stage_kind_name(stage);
-    now[name] += seconds_since(last);
-    if (stage.kind != Stage::Kind::prepare)
-      for (const Command* c : stage.commands) bytes[name] += c->weight_bytes();
-    last = Clock::now();
-  });
-  for (uint32_t i = 0; i < f.repeats; ++i) {
-    now.clear();
-    bytes.clear();
-    const auto start = last = Clock::now();
-    p.decoder->forward(bench_tokens(p.desc, f.width), f.context, std::min(f.width, kNarrowRows));
-    now["total"] = seconds_since(start);
-    for (const auto& [name, t] : now) times[name].push_back(t);
-  }
-  for (const auto& [name, t] : times)
-    fmt::print("{:32} {:9.1f} us {:7.1f} GB/s\n", name, median(t) * 1e6, static_cast<double>(bytes[name]) / median(t) / 1e9);
 }
 
 // Whole generations behind --context tokens, as a request makes them: draft, pass, sampling and acceptance.
@@ -219,8 +174,6 @@ int run(const BenchFlags& f) {
     print_cycles(engine, f);
   } else if (f.widths) {
     print_widths(engine.parts(), f);
-  } else if (f.stages) {
-    print_stages(engine.parts(), f);
   } else {
     print_rates(engine.parts(), f);
   }
@@ -251,7 +204,6 @@ int main(int argc, char** argv) {
   app.add_option("--top-p", f.top_p);
   app.add_option("--replay", f.options.replay, "eager, recorded, replayed");
   app.add_flag("--widths", f.widths);
-  app.add_flag("--stages", f.stages);
   app.add_flag("--bandwidth", f.bandwidth);
   app.add_flag("--cycles", f.cycles);
   CLI11_PARSE(app, argc, argv);

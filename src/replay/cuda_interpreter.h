@@ -46,8 +46,6 @@ class CudaInterpreter : public Interpreter {
   // Puts the kernels of a list of the plan on a stream that is being captured; returns how many.
   virtual uint32_t record(const LoweredList& list, const CudaLaunch& on) const = 0;
 
-  // Seconds that a stage takes, behind and before itself: `repeats` of it in a row by the device's clock. What buffers hold is lost.
-  virtual double time_stage(const LoweredList& list, const Stage& stage, const StepParams& params, uint32_t repeats) = 0;
   // Seconds that the first 0, 1, ... all stages of a list take as one graph, by the device's clock: the median of `repeats` runs of each.
   // What buffers hold is lost.
   virtual std::vector<double> time_prefixes(const LoweredList& list, const StepParams& params, uint32_t repeats) = 0;

@@ -186,20 +186,6 @@ Decoder::DeviceLists Decoder::device_lists(uint32_t rows, uint32_t logit_rows) {
   return {&body(rows).cuda, &head(logit_rows).cuda, buffers_.get("logits", desc_.vocab, kNarrowRows)};
 }
 
-std::vector<std::pair<const Stage*, double>> Decoder::time_stages(uint32_t rows, uint32_t position, uint32_t repeats) {
-  STET_CHECK(cuda_ != nullptr);
-  life_.require_armed();
-  reach(position + rows);
-  params_.rows = rows;
-  params_.position = position;
-  params_.head_first = 0;
-  params_.head_rows = std::min(rows, kNarrowRows);
-  std::vector<std::pair<const Stage*, double>> out;
-  for (const LoweredList* list : {&body(rows).cuda, &head(params_.head_rows).cuda})
-    for (const Stage& stage : list->stages) out.emplace_back(&stage, cuda_->time_stage(*list, stage, params_, repeats));
-  return out;
-}
-
 Decoder::ListTimes Decoder::time_lists(uint32_t rows, uint32_t position, uint32_t repeats) {
   using Clock = std::chrono::steady_clock;
   STET_CHECK(cuda_ != nullptr && repeats >= 1);

@@ -99,9 +99,6 @@ class Decoder {
   // Bytes on the CUDA device; 0 without one.
   uint64_t device_bytes() const { return cuda_ ? cuda_->device_bytes() : 0; }
 
-  // Seconds of each stage of a pass of `rows` tokens behind `position` on the CUDA device, the head's last; what buffers hold is lost.
-  std::vector<std::pair<const Stage*, double>> time_stages(uint32_t rows, uint32_t position, uint32_t repeats);
-
   // The lists of such a pass on the CUDA device, body and head: seconds of the first 0, 1, ... all stages of each, as time_prefixes() of
   // replay/cuda_interpreter.h measures them, and of bringing the logits to the host. What buffers hold is lost.
   struct ListTimes {

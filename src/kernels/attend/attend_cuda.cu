@@ -3,7 +3,7 @@
 #include "kernels/attend/attend_cuda.h"
 
 #include "kernels/attend/join_cuda.cuh"
-#include "kernels/quantize/block_cuda.cuh"
+#include "kernels/attend/kv_place.cuh"
 
 namespace stet::cuda {
 namespace {
@@ -11,22 +11,6 @@ namespace {
 constexpr uint32_t kThreads = 256;
 constexpr uint32_t kQueries = 4;            // attended together
 constexpr uint32_t kHalf = kQueries / 2;    // of a thread: threads 128 .. 255 have the other half
-
-template <KvFormat kFormat>
-struct Element {
-  using Type = uint8_t;
-};
-template <>
-struct Element<KvFormat::f16> {
-  using Type = uint16_t;
-};
-template <>
-struct Element<KvFormat::f32> {
-  using Type = float;
-};
-
-__device__ __forceinline__ float as_float(float x) { return x; }
-__device__ __forceinline__ float as_float(uint16_t x) { return f16_value(x); }
 
 struct Shared {
   uint8_t *keys, *values;        // of the chunk
@@ -45,19 +29,19 @@ __device__ void copy(uint8_t* to, const uint8_t* from, uint32_t bytes) {
 template <KvFormat kFormat>
 __device__ void request_keys(const KvLayout& l, const uint8_t* keys, uint32_t n, uint8_t* to) {
   const uint32_t groups = (n + kSlotGroup - 1) / kSlotGroup;
-  copy(to, keys, groups * kSlotGroup * l.head_dim * static_cast<uint32_t>(sizeof(typename Element<kFormat>::Type)));
+  copy(to, keys, groups * kSlotGroup * l.head_dim * static_cast<uint32_t>(sizeof(typename KvElement<kFormat>::Type)));
   if constexpr (kFormat == KvFormat::q8) copy(to + kSlots * l.head_dim, keys + kSlots * l.head_dim, groups * kSlotGroup * (l.head_dim / 32) * 4);
 }
 template <KvFormat kFormat>
 __device__ void request_values(const KvLayout& l, uint32_t stride, const uint8_t* values, uint32_t n, uint8_t* to) {
-  copy(to, values, n * stride * static_cast<uint32_t>(sizeof(typename Element<kFormat>::Type)));
+  copy(to, values, n * stride * static_cast<uint32_t>(sizeof(typename KvElement<kFormat>::Type)));
   if constexpr (kFormat == KvFormat::q8) copy(to + kSlots * stride, values + kSlots * stride, (n * (l.head_dim / 32) * 4 + 15) / 16 * 16);
 }
 
 // q . k of one slot for kHalf queries, before the scale.
 template <KvFormat kFormat>
 __device__ void dots(const Shared& s, uint32_t dim, uint32_t first, uint32_t slot, float (&out)[kHalf]) {
-  const auto* keys = reinterpret_cast<const typename Element<kFormat>::Type*>(s.keys) + slot / kSlotGroup * dim * kSlotGroup + slot % kSlotGroup;
+  const auto* keys = reinterpret_cast<const typename KvElement<kFormat>::Type*>(s.keys) + slot / kSlotGroup * dim * kSlotGroup + slot % kSlotGroup;
   float partial[kHalf][8] = {};
   const uint32_t whole = dim / 8 * 8;
   for (uint32_t d = 0; d < whole; d += 8) {
@@ -108,7 +92,7 @@ __device__ __forceinline__ float value_of(const Shared& s, uint32_t dim, uint32_
     const float scale = reinterpret_cast<const float*>(s.values + kSlots * stride)[slot * (dim / 32) + d / 32];
     return __fmul_rn(static_cast<float>(static_cast<int8_t>(s.values[slot * stride + d])), scale);
   } else {
-    return as_float(reinterpret_cast<const typename Element<kFormat>::Type*>(s.values)[slot * stride + d]);
+    return as_float(reinterpret_cast<const typename KvElement<kFormat>::Type*>(s.values)[slot * stride + d]);
   }
 }
 
@@ -191,7 +175,7 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t rows = min(a.rows, step->rows - a.first_row), position = step->position + a.first_row;
   const uint32_t chunks = (position + rows - 1) / kSlots + 1, rows_apart = row_step(a, chunks, rows, processors);
   if (blockIdx.z >= rows_apart) return;
-  constexpr uint32_t kSize = sizeof(typename Element<kFormat>::Type), kScales = kFormat == KvFormat::q8 ? 4 : 0;
+  constexpr uint32_t kSize = sizeof(typename KvElement<kFormat>::Type), kScales = kFormat == KvFormat::q8 ? 4 : 0;
   const uint32_t key_bytes = kSlots * (dim * kSize + dim / 32 * kScales), value_bytes = kSlots * (stride * kSize + dim / 32 * kScales);
   Shared s;
   s.keys = shared;

@@ -26,6 +26,8 @@ struct KvElement<KvFormat::f32> {
   using Type = float;
 };
 
+__device__ __forceinline__ float as_float(float x) { return x; }
+__device__ __forceinline__ float as_float(uint16_t x) { return f16_value(x); }
 __device__ __forceinline__ void put(float* to, float x) { *to = x; }
 __device__ __forceinline__ void put(uint16_t* to, float x) { *to = f16_bits(x); }
 

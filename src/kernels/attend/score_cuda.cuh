@@ -22,9 +22,6 @@ struct AttendShared {
   float* dq;     // [kQueries][head_dim / 32], of q8
 };
 
-__device__ __forceinline__ float as_float(float x) { return x; }
-__device__ __forceinline__ float as_float(uint16_t x) { return f16_value(x); }
-
 // Thread: a slot and a quarter of the eight partial sums; then a slot and a query.
 template <KvFormat kFormat>
 __device__ __forceinline__ void score(const AttendShared<kFormat>& s, uint32_t n, float scale) {

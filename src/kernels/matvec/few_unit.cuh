@@ -2,27 +2,23 @@
 // activations are those that a kernel of their own prepared (kernels/cuda/activations.h), one group of rows of it.
 #pragma once
 
-#include "formats/each_cuda.cuh"
-#include "formats/pack.h"
 #include "kernels/cuda/activations.h"
+#include "kernels/matvec/integer_runs.cuh"
 #include "kernels/matvec/matvec_cuda.h"
 #include "kernels/quantize/row_input_cuda.cuh"
 
 namespace stet::cuda {
 
 template <Format kFormat>
-struct FewUnit {
+struct FewUnit : IntegerRuns<kFormat, FewUnit<kFormat>> {
   using W = CudaWeights<kFormat>;
   using Sums = float4;  // of rows 2g, 2g, 2g + 1, 2g + 1 and columns 2t, 2t + 1, 2t, 2t + 1
   using Input = const uint8_t*;
-  static constexpr uint32_t kOutputs = kCudaGroup, kSegments = 1;
-  static constexpr uint32_t kBlockBytes = W::kCodes + W::kScales, kChunkBytes = kChunkBlocks * kBlockBytes;
-  static constexpr uint32_t kChunks = kChunkBytes <= 1280 ? 2 : 1, kColumns = kChunks * kChunk,
-                            kBytes = kChunks * kChunkBytes;
-  __device__ static uint32_t bytes(uint32_t columns) { return columns / kBlock * kBlockBytes; }
-  __device__ static size_t offset(uint32_t column) { return size_t{column / kBlock} * kBlockBytes; }
+  static constexpr uint32_t kOutputs = kCudaGroup;
 
-  __device__ static void add_block(const uint8_t* codes, const uint8_t* scales, const uint8_t* x, Sums& sums) {
+  __device__ static void add_block(const uint8_t* codes, const uint8_t* scales, const uint8_t* records, uint32_t block,
+                                   Sums& sums) {
+    const uint8_t* x = records + size_t{block} * kCudaRecord;
     const uint32_t lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
     const uint2 b = *reinterpret_cast<const uint2*>(x + lane * 8);
     const int4 s = *reinterpret_cast<const int4*>(x + 256 + t * 16);
@@ -44,18 +40,6 @@ struct FewUnit {
       sums.z = __fmaf_rn(least.y, scaled.x, sums.z);
       sums.w = __fmaf_rn(least.y, scaled.y, sums.w);
     }
-  }
-  __device__ static void add(const uint8_t* unit, uint32_t columns, Input records, uint32_t column, Sums& sums) {
-    const uint8_t* x = records + size_t{column / kBlock} * kCudaRecord;
-    uint32_t blocks = columns / kBlock;
-    for (; blocks >= kChunkBlocks; blocks -= kChunkBlocks, unit += kChunkBytes, x += kChunkBlocks * kCudaRecord) {
-#pragma unroll
-      for (uint32_t b = 0; b < kChunkBlocks; ++b)
-        add_block(unit + b * W::kCodes, unit + kChunkBlocks * W::kCodes + b * W::kScales, x + b * kCudaRecord, sums);
-    }
-#pragma unroll 1
-    for (uint32_t b = 0; b < blocks; ++b)
-      add_block(unit + b * W::kCodes, unit + blocks * W::kCodes + b * W::kScales, x + b * kCudaRecord, sums);
   }
   __device__ static Sums joined(const Sums& left, const Sums& right) {
     return {__fadd_rn(left.x, right.x), __fadd_rn(left.y, right.y), __fadd_rn(left.z, right.z),

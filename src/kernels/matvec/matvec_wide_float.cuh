@@ -6,8 +6,7 @@
 
 #include "formats/each_cuda.cuh"
 #include "formats/pack.h"
-#include "kernels/cuda/activations.h"
-#include "kernels/matvec/matvec_wide.cuh"
+#include "kernels/matvec/matvec_wide_ring.cuh"
 
 namespace stet::cuda {
 
@@ -41,105 +40,41 @@ struct WideFloatStage {
 };
 
 template <Format kFormat, typename Shape>
-class WideFloatReader {
- public:
+class WideFloatReader
+    : public WideRing<WideFloatReader<kFormat, Shape>, Shape, WideFloatStage<kFormat, Shape>, Shape::kStep> {
   using Stage = WideFloatStage<kFormat, Shape>;
+  using Ring = WideRing<WideFloatReader<kFormat, Shape>, Shape, Stage, Shape::kStep>;
+  friend Ring;
+
+ public:
   __device__ WideFloatReader(const CudaProduct& p, const WideCut& cut, const WidePart& part, uint8_t* ring)
-      : p_(p),
-        cut_(cut),
-        clusters_(part.clusters),
-        begin_(part.begin * kChunk),
-        end_(min(part.end * kChunk, cut.k)),
-        ring_(ring),
-        group_(part.cluster),
-        k_(begin_) {
-    more_ = begin_ < end_ && group_ < cut.groups;
-    if (more_) open();
-  }
-  __device__ void request_weights() {
-    const uint32_t group = group_, k = k_;
-    const bool more = more_;
-    for (uint32_t i = 0; i + 1 < Stage::kStages && more_; ++i) {
-      copy_weights(i);
-      advance();
-    }
-    group_ = group, k_ = k, more_ = more;
-    if (more_) open();
-  }
+      : Ring(p, cut, part, part.begin * kChunk, min(part.end * kChunk, cut.k), ring) {}
   __device__ void begin(uint32_t rows) {
-    const uint32_t group = threadIdx.x / kXThreads;
-    live_ = group * kCudaGroup < rows;
-    x_ = p_.x + size_t{group} * cut_.k * Stage::kXColumnBytes + threadIdx.x % kXThreads * 16;
-    for (uint32_t i = 0; i + 1 < Stage::kStages; ++i) {
-      if (more_) {
-        copy_x(i);
-        advance();
-      }
-      copy_commit();
-    }
-  }
-  __device__ const uint8_t* next() {
-    copy_wait<Stage::kStages - 2>();
-    __syncthreads();
-    const uint32_t free = stage_ == 0 ? Stage::kStages - 1 : stage_ - 1;
-    if (more_) {
-      copy_weights(free);
-      copy_x(free);
-      advance();
-    }
-    copy_commit();
-    const uint8_t* stage = ring_ + stage_ * Stage::kBytes;
-    stage_ = stage_ + 1 == Stage::kStages ? 0 : stage_ + 1;
-    return stage;
+    Ring::begin(rows, size_t{this->cut_.k} * Stage::kXColumnBytes, threadIdx.x % kXThreads * 16);
   }
 
  private:
-  static constexpr uint32_t kTileThreads = Shape::kThreads / Shape::kTiles,
-                            kXThreads = Shape::kThreads / Shape::kGroups;
+  using Ring::kTileThreads, Ring::kXThreads;
 
-  __device__ void open() {
-    const uint32_t t = group_ * Shape::kTiles + threadIdx.x / kTileThreads;
-    weights_ = nullptr;
-    if (t >= cut_.tiles) return;
-    const TilePlace place = tile_place(p_, t);
-    weights_ = place.matrix->data + place.tile * p_.tile_bytes + threadIdx.x % kTileThreads * 16;
-  }
   template <uint32_t kThreads, uint32_t kColumn>
   __device__ void copy(uint8_t* to, const uint8_t* from) const {
-    const uint32_t first = threadIdx.x % kThreads * 16, bytes = min(Shape::kStep, end_ - k_) * kColumn;
+    const uint32_t first = threadIdx.x % kThreads * 16, bytes = min(Shape::kStep, this->end_ - this->at_) * kColumn;
 #pragma unroll
     for (uint32_t o = 0; o < Shape::kStep * kColumn; o += kThreads * 16)
       if (o + first < bytes) copy_async16(to + o + first, from + o);
   }
   __device__ void copy_weights(uint32_t stage) {
-    if (weights_ == nullptr) return;
+    if (this->weights_ == nullptr) return;
     copy<kTileThreads, Stage::kColumnBytes>(
-        ring_ + stage * Stage::kBytes + threadIdx.x / kTileThreads * Stage::kTileBytes,
-        weights_ + size_t{k_} * Stage::kColumnBytes);
+        this->ring_ + stage * Stage::kBytes + threadIdx.x / kTileThreads * Stage::kTileBytes,
+        this->weights_ + size_t{this->at_} * Stage::kColumnBytes);
   }
   __device__ void copy_x(uint32_t stage) {
-    if (!live_) return;
+    if (!this->live_) return;
     copy<kXThreads, Stage::kXColumnBytes>(
-        ring_ + stage * Stage::kBytes + Stage::kX + threadIdx.x / kXThreads * Stage::kGroupBytes,
-        x_ + size_t{k_} * Stage::kXColumnBytes);
+        this->ring_ + stage * Stage::kBytes + Stage::kX + threadIdx.x / kXThreads * Stage::kGroupBytes,
+        this->x_ + size_t{this->at_} * Stage::kXColumnBytes);
   }
-  __device__ void advance() {
-    k_ += Shape::kStep;
-    if (k_ < end_) return;
-    k_ = begin_;
-    group_ += clusters_;
-    more_ = group_ < cut_.groups;
-    if (more_) open();
-  }
-
-  const CudaProduct& p_;
-  const WideCut& cut_;
-  uint32_t clusters_, begin_, end_;
-  uint8_t* ring_;
-  uint32_t group_, k_, stage_ = 0;
-  bool more_, live_ = false;
-  const uint8_t* weights_ = nullptr;
-  const uint8_t* x_ = nullptr;
 };
 
 // Sums of a thread. Slot s: rows s % 2 * 4 and the three after it, column s / 2.

@@ -6,7 +6,7 @@
 // with asynchronous copies. The ring runs on from one group of tiles to the next.
 #pragma once
 
-#include "kernels/matvec/matvec_wide_ring.cuh"
+#include "kernels/matvec/matvec_wide_integer_ring.cuh"
 
 namespace stet::cuda {
 

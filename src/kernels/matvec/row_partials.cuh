@@ -5,8 +5,8 @@
 
 namespace stet::cuda {
 
-// Partial sums of the tiles of a few rounds: [buffer][warp][output][row of the tile]. Warps that leave theirs go on; the
-// ones that make outputs come back for all of them.
+// Partial sums of the tiles of a few rounds: [buffer][warp][output][row of the tile]. Warps that leave theirs go on;
+// the ones that make outputs come back for all of them.
 template <uint32_t kOutputs, uint32_t kBuffers>
 class Partials {
   static constexpr uint32_t kBufferFloats = kRowWarps * kOutputs * kTileRows;

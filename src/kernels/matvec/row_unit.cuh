@@ -8,8 +8,7 @@
 //   Input        activations in shared memory, which a Maker makes: fetch() before, make() after the wait
 #pragma once
 
-#include "formats/each_cuda.cuh"
-#include "formats/pack.h"
+#include "kernels/matvec/integer_runs.cuh"
 #include "kernels/matvec/matvec_cuda.h"
 #include "kernels/quantize/row_input_cuda.cuh"
 
@@ -36,19 +35,13 @@ class SourceMaker {
 // Integer weights: a lane has rows 2g and 2g + 1 (g = lane / 4) of an m16n8k32 product, whose first column is the row
 // of activations.
 template <Format kFormat>
-struct RowUnit {
+struct RowUnit : IntegerRuns<kFormat, RowUnit<kFormat>> {
   using W = CudaWeights<kFormat>;
   using Sums = float2;
-  static constexpr bool kInteger = true;
-  static constexpr uint32_t kOutputs = 1, kSegments = 1;
+  static constexpr uint32_t kOutputs = 1;
   using Input = RowInput;
   using Maker = SourceMaker<RowUnit>;
-  static size_t input_bytes(uint32_t k) { return row_input_bytes(k, kInteger); }
-  static constexpr uint32_t kBlockBytes = W::kCodes + W::kScales, kChunkBytes = kChunkBlocks * kBlockBytes;
-  static constexpr uint32_t kChunks = kChunkBytes <= 1280 ? 2 : 1, kColumns = kChunks * kChunk,
-                            kBytes = kChunks * kChunkBytes;
-  __device__ static uint32_t bytes(uint32_t columns) { return columns / kBlock * kBlockBytes; }
-  __device__ static size_t offset(uint32_t column) { return size_t{column / kBlock} * kBlockBytes; }
+  static size_t input_bytes(uint32_t k) { return row_input_bytes(k, true); }
 
   // BlockMeta::second: what is added to a minimum, or what stands in the product beside isum.
   __device__ static float second(float d, int32_t sum) {
@@ -86,17 +79,6 @@ struct RowUnit {
       sums.x = __fmaf_rn(least.x, m.second, sums.x);
       sums.y = __fmaf_rn(least.y, m.second, sums.y);
     }
-  }
-  __device__ static void add(const uint8_t* unit, uint32_t columns, const RowInput& x, uint32_t column, Sums& sums) {
-    uint32_t first = column / kBlock, blocks = columns / kBlock;
-    for (; blocks >= kChunkBlocks; blocks -= kChunkBlocks, first += kChunkBlocks, unit += kChunkBytes) {
-#pragma unroll
-      for (uint32_t b = 0; b < kChunkBlocks; ++b)
-        add_block(unit + b * W::kCodes, unit + kChunkBlocks * W::kCodes + b * W::kScales, x, first + b, sums);
-    }
-#pragma unroll 1
-    for (uint32_t b = 0; b < blocks; ++b)
-      add_block(unit + b * W::kCodes, unit + blocks * W::kCodes + b * W::kScales, x, first + b, sums);
   }
   __device__ static Sums joined(const Sums& left, const Sums& right) {
     return {__fadd_rn(left.x, right.x), __fadd_rn(left.y, right.y)};

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/fp.h"
+#include "lab/tiny_engine_test.h"
 #include "kernels/attend/kv_element.h"
 
 namespace stet {
@@ -22,13 +23,8 @@ class ReplayDiff : public testing::Test {
     options_.threads = 2;
   }
   static Options diff_options(const char* kv) {
-    Options o;
-    o.model = "synth:tiny-gqa:q4_0";
-    o.pack = "none";
-    o.threads = 2;
-    o.context = 1;
+    Options o = test::tiny_engine(1);
     o.kv = kv;
-    o.qualify = false;
     return o;
   }
 

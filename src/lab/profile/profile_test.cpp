@@ -7,17 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "lab/tiny_engine_test.h"
 
 namespace stet {
 namespace {
 
 Options profile_options(std::string draft = "none") {
-  Options o;
-  o.model = "synth:tiny-gqa:q4_0";
-  o.pack = "none";
-  o.threads = 2;
-  o.context = 300;
-  o.qualify = false;
+  Options o = test::tiny_engine(300);
   o.draft = std::move(draft);
   return o;
 }

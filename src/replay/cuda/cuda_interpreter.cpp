@@ -92,22 +92,6 @@ class GraphInterpreter final : public CudaInterpreter {
     stream_.wait();
   }
 
-  double time_stage(const LoweredList& list, const Stage& stage, const StepParams& params, uint32_t repeats) override {
-    const std::vector<CudaLaunchFn> kernels = stage_launches(list, stage, twins_, scratch_);
-    send_step(params);
-    CudaGraph graph;
-    graph.capture(stream_, [&] {
-      for (uint32_t i = 0; i < repeats; ++i) launch(kernels, true);
-    });
-    const Event begin, end;
-    graph.launch(stream_);
-    begin.record(stream_.get());
-    graph.launch(stream_);
-    end.record(stream_.get());
-    stream_.wait();
-    return end.seconds_since(begin) / repeats;
-  }
-
   CudaStream& stream() override { return stream_; }
   CudaStep* step() override { return const_cast<CudaStep*>(scratch_.step); }
   const float* device_address(const Buffer& buffer) const override { return twins_.of(buffer.data); }

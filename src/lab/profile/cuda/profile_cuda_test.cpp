@@ -5,6 +5,7 @@
 #include "device/read_ceiling.h"
 #include "lab/diff/replay_diff.h"
 #include "lab/profile/profile.h"
+#include "lab/tiny_engine_test.h"
 
 namespace stet {
 namespace {
@@ -16,14 +17,9 @@ class CudaDiagnosis : public testing::Test {
     if (all.devices.empty()) GTEST_SKIP() << "skipped: no GPU (" << all.why_none << ")";
   }
   static Options engine_options(const char* device, const char* kv) {
-    Options o;
-    o.model = "synth:tiny-gqa:q4_0";
-    o.pack = "none";
-    o.threads = 2;
-    o.context = 300;
+    Options o = test::tiny_engine(300);
     o.kv = kv;
     o.device = device;
-    o.qualify = false;
     return o;
   }
   static DiffOptions diff_options(const Engine& engine) {
