@@ -6,12 +6,16 @@
 // Integer formats:
 //   kCodes, kScales    bytes of a block
 //   kMinimum           whether a minimum is added
-//   kHalves            whether product() wants the sums of codes 16 .. 31 (highs; of columns 2t and 2t + 1)
-//   product(codes, scales, lane, x, highs, out)   out[i]: float(isum) of (row 2g, column 2t), (2g, 2t + 1), (2g + 1,
-//   2t), (2g + 1, 2t + 1) kOffset            how far codes stand above their values fragment(codes, at, lane, a)   the
-//   four registers of a lane; at: fragment_offset(lane), where the words are not moved about sub_scales(scales, g, s)
-//   where kHalves: s[half] of rows 2g and 2g + 1 scale(scales, g)   dw of rows 2g and 2g + 1;  minimum(scales, g)
-//   theirs element(block, scales, row, i)         one weight as f32
+//   kOffset            how far codes stand above their values
+//   kHalves            whether the halves of a block have scales of their own; product() wants highs then
+//   fragment(codes, at, lane, a)      the four registers of a lane; at: fragment_offset(lane), if no word was moved
+//   product(codes, scales, lane, x, highs, out)
+//       out[i]: float(isum) of (row 2g, column 2t), (2g, 2t + 1), (2g + 1, 2t), (2g + 1, 2t + 1)
+//       highs: sums of the activations' codes 16 .. 31, of columns 2t and 2t + 1
+//   sub_scales(scales, g, s)          s[half] of rows 2g and 2g + 1, where kHalves
+//   scale(scales, g)                  dw of rows 2g and 2g + 1
+//   minimum(scales, g)                their minima, where kMinimum
+//   element(codes, scales, row, i)    one weight as f32
 // Float formats:
 //   Element            as stored;  value(Element)  as f32
 #pragma once

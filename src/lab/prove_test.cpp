@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fp.h"
+#include "lab/tiny_engine_test.h"
 
 namespace stet {
 namespace {
@@ -14,17 +15,8 @@ ProveOptions options_for(const Engine& engine, uint32_t tokens) {
   return o;
 }
 
-Options engine_options() {
-  Options o;
-  o.model = "synth:tiny-gqa:q4_0";
-  o.pack = "none";
-  o.threads = 2;
-  o.qualify = false;
-  return o;
-}
-
 TEST(Prove, EveryWayOfRunningIsEqual) {
-  Engine engine(engine_options());
+  Engine engine(test::tiny_engine());
   const ProveReport report = prove(engine.parts(), options_for(engine, 12));
   EXPECT_TRUE(report.equal()) << report.divergence;
   EXPECT_GT(report.rows.size(), 60u);
@@ -38,7 +30,7 @@ void wrong_matvec(const PackedMatrix& w, uint32_t tile, const Activations& x, fl
 }
 
 TEST(Prove, AWrongKernelIsNamed) {
-  Engine engine(engine_options());
+  Engine engine(test::tiny_engine());
   ProveOptions options = options_for(engine, 8);
   Kernels wrong = kernels(available_isas().back());
   wrong.matvec = wrong_matvec;

@@ -5,7 +5,8 @@
 
 namespace stet::test {
 
-inline Options tiny_engine(uint32_t context) {
+// context: 0: what the model has.
+inline Options tiny_engine(uint32_t context = 0) {
   Options o;
   o.model = "synth:tiny-gqa:q4_0";
   o.pack = "none";

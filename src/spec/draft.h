@@ -28,6 +28,7 @@ class Draft {
   virtual void begin(const SamplingParams& sampling) { (void)sampling; }
   // Appends at most `depth` proposals for the positions behind view.tokens.
   virtual void propose(const SessionView& view, uint32_t depth, std::vector<int32_t>& proposals) = 0;
+  // How a device makes the same proposals by itself; the default: it does not, and steps end on the host.
   virtual DeviceDraft on_device() { return {}; }
 };
 

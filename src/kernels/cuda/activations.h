@@ -1,8 +1,8 @@
 // Activations as the CUDA products read them.
 //
 // i8: per group of 8 rows, one record of kCudaRecord bytes a block of 32 columns:
-//     [column of the group: 8][t: 4][8 B]  codes 4t .. 4t + 3, then 16 + 4t .. 19 + 4t: the two registers of an
-//     m16n8k32 B fragment [t: 4][16 B]                         dx of rows 2t and 2t + 1, then the sums of their codes
+//     [column of the group: 8][t: 4][8 B]  codes 4t .. 4t + 3, then 16 + 4t .. 19 + 4t: both registers of a B fragment
+//     [t: 4][16 B]                         dx of rows 2t and 2t + 1, then the sums of their codes
 //     [8] f32                              dx * sum, rounded once
 //     [8] i32                              the sum of the codes 16 .. 31
 // f32: per group of 8 rows, [k][4 or 8 or fewer] floats: as many as cuda_float_columns says, the missing rows
