@@ -73,12 +73,21 @@ void Connection::receive() {
 }
 
 void Connection::peer_closed() {
-  // A client may send its requests, close its half and read the answers; those that are made already are written.
-  const bool answers_left =
-      outbox_.state() == Outbox::State::pending && (state_ == State::idle || state_ == State::draining);
-  if (!answers_left) return cut();
   peer_done_ = true;
-  if (state_ == State::idle) say_goodbye();
+  part();
+}
+
+// A client may send its requests, close its half and read the answers: those that are made already are written. Who closes
+// while an answer is being made has left.
+void Connection::part() {
+  if (state_ == State::busy) {
+    const std::shared_ptr<SocketExchange> answer = answer_.lock();
+    if (answer && !answer->ended()) cut();
+    return;  // else its end is under way to this thread, and comes here again
+  }
+  const bool answers_left = outbox_.state() == Outbox::State::pending;
+  if (answers_left && state_ == State::idle) return say_goodbye();
+  if (!answers_left || state_ != State::draining) cut();
 }
 
 void Connection::process() {
@@ -200,6 +209,7 @@ void Connection::answer_ended(bool keep, bool cut) {
   if (!keep || shared_->stopping) return say_goodbye();
   enter(State::idle, shared_->options.idle_timeout);
   process();
+  if (peer_done_ && !closed()) return part();
   wait_for_bytes();
 }
 

@@ -67,6 +67,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void dispatch();
   void answer_ended(bool keep, bool cut);
   void peer_closed();
+  void part();
   void refuse(const Refusal& why);
   void say_goodbye();
   void write_on();

@@ -68,7 +68,7 @@ TEST_F(HttpLimits, TheRefusalOfALargeBodyArrivesAlthoughTheClientSends) {
   options.max_body_bytes = 1 << 20;
   start();
   RawClient c = client();
-  std::thread sender([&] {
+  std::jthread sender([&] {
     c.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n");
     const std::string piece(100'000, 'x');
     for (int i = 0; i < 80; ++i) c.send(piece);
@@ -81,7 +81,7 @@ TEST_F(HttpLimits, ABodyUpToTheLimitIsTaken) {
   start();
   RawClient c = client();
   const std::string body(5'000'000, 'b');
-  std::thread sender([&] { c.send(post("/x", body)); });
+  std::jthread sender([&] { c.send(post("/x", body)); });
   EXPECT_EQ(body_of(c.read_answer()).size(), body.size() + 9);
   sender.join();
 }
@@ -116,7 +116,7 @@ TEST_F(HttpLimits, SlowHeadsBodiesAndIdleConnectionsEnd) {
   EXPECT_TRUE(kept.is_closed());
   RawClient dripping = client();
   std::string answer;
-  std::thread drip([&] {
+  std::jthread drip([&] {
     while (dripping.send("\r\n")) std::this_thread::sleep_for(5ms);
   });
   dripping.read_all();
@@ -243,7 +243,7 @@ TEST_F(HttpLimits, WhatWasAnsweredIsDeliveredToAClientThatClosedItsHalf) {
   RawClient c = client(4096);
   std::string all;
   for (int i = 0; i < 20; ++i) all += post("/n", std::string(50'000, 'x'));
-  std::thread sender([&] {
+  std::jthread sender([&] {
     c.send(all);
     c.half_close();
   });
@@ -254,10 +254,21 @@ TEST_F(HttpLimits, WhatWasAnsweredIsDeliveredToAClientThatClosedItsHalf) {
   EXPECT_EQ(answers, 20);
 }
 
+TEST_F(HttpLimits, ThatAllWasSentAtOnceChangesNothing) {
+  start();
+  for (int i = 0; i < 100; ++i) {
+    RawClient c = client();
+    c.send(get("/1") + get("/2") + get("/3") + get("/4"));
+    c.half_close();
+    const std::string answers = c.read_all();
+    EXPECT_TRUE(answers.ends_with("GET /4  ")) << answers;
+  }
+}
+
 TEST_F(HttpLimits, AnswersMayComeFromAnyThreadWhileClientsLeave) {
   start();
   std::atomic<bool> enough = false;
-  std::vector<std::thread> answerers;
+  std::vector<std::jthread> answerers;
   for (int t = 0; t < 2; ++t)
     answerers.emplace_back([&] {
       while (!enough) {
@@ -286,7 +297,7 @@ TEST_F(HttpLimits, AnswersMayComeFromAnyThreadWhileClientsLeave) {
   }
   expect_alive();
   enough = true;
-  for (std::thread& t : answerers) t.join();
+  for (std::jthread& t : answerers) t.join();
 }
 
 class HttpUnix : public HttpLimits {

@@ -82,7 +82,7 @@ TEST_F(Http, MoreThanWhatIsReadAheadIsAnsweredToo) {
   RawClient c = client();
   c.send(get("/hold"));
   const auto first = take_held();
-  std::thread sender([&] {
+  std::jthread sender([&] {
     for (int i = 0; i < 20; ++i) c.send(post("/n" + std::to_string(i), std::string(100'000, 'x')));
   });
   std::this_thread::sleep_for(20ms);
@@ -234,7 +234,7 @@ TEST_F(Http, AGracefulStopFinishesWhatIsBeingAnswered) {
   half.send("GET /x HT");
   const auto exchange = take_held();
   exchange->begin_events();
-  std::thread stopper([&] { server->stop(20s); });
+  std::jthread stopper([&] { server->stop(20s); });
   EXPECT_TRUE(idle.is_closed());
   EXPECT_TRUE(half.is_closed());
   exchange->event("last");

@@ -62,6 +62,11 @@ bool SocketExchange::gone() const {
   return gone_;
 }
 
+bool SocketExchange::ended() const {
+  const std::lock_guard lock(mutex_);
+  return stage_ == Stage::ended;
+}
+
 void SocketExchange::on_gone(std::function<void()> callback) {
   {
     const std::lock_guard lock(mutex_);

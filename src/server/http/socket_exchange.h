@@ -23,6 +23,8 @@ class SocketExchange : public Exchange {
 
   // On the transport's thread: the client has left.
   void leave();
+  // Whether all of the answer was said.
+  bool ended() const;
 
  private:
   enum class Stage : uint8_t { open, streaming, ended };

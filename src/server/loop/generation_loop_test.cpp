@@ -180,7 +180,7 @@ TEST_F(Loop, AGracefulStopAnswersEverybody) {
   Gate gate;
   auto active = submit_held(*loop, some_request(20, 1), gate);
   auto waiting = submit(*loop, some_request(20, 2));
-  std::thread stopper([&] { loop->stop(true); });
+  std::jthread stopper([&] { loop->stop(true); });
   while (!loop->status().stopping) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(loop->submit(std::make_shared<TestJob>(some_request(20, 3))), Submit::stopping);
   gate.open();
@@ -195,9 +195,9 @@ TEST_F(Loop, ACancellingStopEndsEverybodyWithinACycle) {
   Gate gate;
   auto active = submit_held(*loop, some_request(20, 1, 300), gate);
   auto waiting = submit(*loop, some_request(20, 2));
-  std::thread graceful([&] { loop->stop(true); });
+  std::jthread graceful([&] { loop->stop(true); });
   while (!loop->status().stopping) std::this_thread::sleep_for(1ms);
-  std::thread at_once([&] { loop->stop(false); });
+  std::jthread at_once([&] { loop->stop(false); });
   std::this_thread::sleep_for(20ms);
   gate.open();
   graceful.join();
@@ -245,7 +245,7 @@ TEST(LoopLoad, AStopGivesItUp) {
   options.on_loaded = [&](std::exception_ptr error) { cancelled = error != nullptr; };
   GenerationLoop loop(options);
   while (loop.status().load.phase == "starting") std::this_thread::sleep_for(1ms);
-  std::thread stopper([&] { loop.stop(true); });
+  std::jthread stopper([&] { loop.stop(true); });
   while (!loop.status().stopping) std::this_thread::sleep_for(1ms);
   gate.open();
   stopper.join();
@@ -296,7 +296,7 @@ TEST_F(Loop, TextAndIdsAreTurnedIntoEachOtherBesideAGeneration) {
   const std::string text = "Beside a generation, text is text.";
   const std::vector<int32_t> ids = loop->engine()->tokenize(text);
   auto job = submit(*loop, some_request(100, 1, 200));
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
       do {
@@ -306,7 +306,7 @@ TEST_F(Loop, TextAndIdsAreTurnedIntoEachOtherBesideAGeneration) {
         loop->status();
       } while (!job->ended());
     });
-  for (std::thread& t : threads) t.join();
+  for (std::jthread& t : threads) t.join();
   EXPECT_EQ(job->answer.tokens, test::fresh_answer(some_request(100, 1, 200)).tokens);
 }
 
