@@ -29,7 +29,7 @@ fuzz() {
     seeds=tests/fuzz/corpus/${target#fuzz_}
     mkdir -p "$found" || return
     [ -d "$seeds" ] || seeds=''
-    "build-asan/tests/fuzz/$target" -max_total_time=25 -timeout=60 -rss_limit_mb=3000 -print_final_stats=1 \
+    "build-asan/tests/fuzz/$target" -max_total_time=12 -timeout=60 -rss_limit_mb=3000 -print_final_stats=1 \
       -artifact_prefix="$found/" "$found" $seeds || return
     echo "1 passed, 0 failed"
   done
