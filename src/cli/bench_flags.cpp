@@ -1,7 +1,7 @@
 #include "cli/bench_flags.h"
 
 #include "base/error.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/visible_text.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

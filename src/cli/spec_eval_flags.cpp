@@ -8,7 +8,7 @@
 #include "engine/file_hashes.h"
 #include "engine/model_names.h"
 #include "lab/compare/arm_spec.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 #include "text/tokenizer.h"
 
 namespace stet {

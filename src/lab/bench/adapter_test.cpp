@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "lab/bench/loopback_for_test.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

@@ -3,7 +3,7 @@
 #include "lab/metrics/system.h"
 #include "lab/packet/packet.h"
 #include "lab/packet/teacher.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lab/bench/adapter.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 

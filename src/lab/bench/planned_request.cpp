@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

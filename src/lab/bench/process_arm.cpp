@@ -16,7 +16,7 @@
 #include "lab/bench/arm.h"
 #include "lab/metrics/system.h"
 #include "lab/record/event_lines.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/mapped_file.h"
 #include "embedded/lab.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lab/metrics/system.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

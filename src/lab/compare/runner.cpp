@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/mapped_file.h"
 #include "lab/packet/packet.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "device/topology.h"
 #include "engine/identity.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lab/metrics/metrics.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 

@@ -12,7 +12,7 @@
 #include "lab/packet/manifest.h"
 #include "lab/packet/packet.h"
 #include "lab/packet/packet_files.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

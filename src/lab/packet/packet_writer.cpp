@@ -11,7 +11,7 @@
 #include "lab/packet/packet_files.h"
 #include "lab/packet/scrub.h"
 #include "lab/record/event_lines.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

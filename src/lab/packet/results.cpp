@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "lab/packet/judge.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 

@@ -9,7 +9,7 @@
 #include <climits>
 
 #include "base/xdg.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

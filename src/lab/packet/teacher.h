@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lab/packet/packet.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 

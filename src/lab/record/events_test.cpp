@@ -106,7 +106,7 @@ TEST(Events, EveryFaultNamesItsLine) {
       {R"("index":0)", R"("index":00)", "line 3: not JSON"},
       {R"("index":0)", R"("index":4294967296)", "line 3: 'index' is not a whole number"},
       {R"("index":0)", R"("index": 0)", "line 3: not as stet writes it"},
-      {R"("index":0)", R"("index":0,"index":0)", "line 3: not as stet writes it"},
+      {R"("index":0)", R"("index":0,"index":0)", "line 3: two members of one object are called"},
       {R"("channel":"content")", R"("channel":"voice")", "line 4: there is no channel 'voice'"},
       {R"("token_ids":[0])", R"("token_ids":[-1])", "line 4: 'token_ids' holds something that is no token id"},
       {R"("token_ids":[0])", R"("token_ids":"0")", "line 4: 'token_ids' is not a list"},

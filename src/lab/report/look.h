@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 

@@ -10,7 +10,7 @@
 #include "lab/compare/compare_test_util.h"
 #include "lab/packet/judge.h"
 #include "lab/packet/packet_fixture_test.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "engine/parts.h"
 #include "lab/metrics/exactness.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 #include "lab/rerun/recorded_sampling.h"
 
 namespace stet {

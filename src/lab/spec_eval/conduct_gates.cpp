@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lab/metrics/acceptance.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 #include "lab/spec_eval/eval_verdict.h"
 
 namespace stet {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "embedded/lab.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

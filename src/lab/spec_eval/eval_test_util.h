@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 #include "lab/spec_eval/eval_verdict.h"
 
 namespace stet {

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/visible_text.h"
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 namespace stet {
 namespace {

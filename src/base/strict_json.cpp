@@ -1,7 +1,9 @@
-#include "lab/record/strict_json.h"
+#include "base/strict_json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -20,19 +22,33 @@ std::optional<int64_t> whole_json_number(const Json& value) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Json parse_json(std::string_view text, const std::string& what) {
-  // Parsing keeps its own stack, but printing and comparing recurse.
-  const auto guard = [&](int depth, Json::parse_event_t, Json&) {
+// Parsing keeps its own stack, but printing and comparing recurse. Of two members of one name, others may take the other one.
+template <typename AnyJson>
+AnyJson parsed(std::string_view text, const std::string& what) {
+  std::vector<std::unordered_set<std::string>> names;  // of the open objects
+  using Event = typename AnyJson::parse_event_t;
+  const auto guard = [&](int depth, Event event, AnyJson& value) {
     if (depth > kMaxJsonDepth) fail(Code::kInput, "{}: JSON nested deeper than {}", what, kMaxJsonDepth);
+    if (event == Event::object_start) names.emplace_back();
+    if (event == Event::object_end) names.pop_back();
+    if (event == Event::key && !names.back().insert(value.template get<std::string>()).second)
+      fail(Code::kInput, "{}: two members of one object are called {}", what,
+           value.dump(-1, ' ', false, AnyJson::error_handler_t::replace));
     return true;
   };
   try {
-    return Json::parse(text, guard);
+    return AnyJson::parse(text, guard);
   } catch (const nlohmann::json::exception& e) {
     fail(Code::kInput, "{}: not JSON: {}", what, e.what());
   }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& what) { return parsed<Json>(text, what); }
+
+nlohmann::json parse_large_json(std::string_view text, const std::string& what) {
+  return parsed<nlohmann::json>(text, what);
 }
 
 std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -69,6 +85,13 @@ int64_t StrictObject::whole(std::string_view key, int64_t low, int64_t high) {
   if (!value || *value < low || *value > high)
     fail(Code::kInput, "{}: '{}' is not a whole number from {} to {}", what_, key, low, high);
   return *value;
+}
+
+double StrictObject::number(std::string_view key, double low, double high) {
+  const Json& value = member(key);
+  const double x = value.is_number() ? value.get<double>() : std::nan("");
+  if (!(x >= low && x <= high)) fail(Code::kInput, "{}: '{}' is not a number from {} to {}", what_, key, low, high);
+  return x;
 }
 
 uint32_t StrictObject::u32(std::string_view key) {
@@ -123,10 +146,14 @@ std::optional<std::vector<double>> StrictObject::optional_numbers(std::string_vi
   return list;
 }
 
-void StrictObject::finish() const {
+std::string StrictObject::not_asked_for() const {
   for (const auto& [key, value] : json_.items())
-    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end())
-      fail(Code::kInput, "{}: '{}' is not known", what_, key);
+    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) return key;
+  return "";
+}
+
+void StrictObject::finish() const {
+  if (const std::string key = not_asked_for(); !key.empty()) fail(Code::kInput, "{}: '{}' is not known", what_, key);
 }
 
 }  // namespace stet
