@@ -4,15 +4,18 @@
     python3 tests/text_oracle_test.py --stet build/stet [--count 3000] [--seed N] MODEL.gguf...
 
 Every string is encoded as plain text (no special tokens) and must give the same ids, and those must decode to the same
-bytes. Strings with a byte that the vocabulary lacks must be refused. Prints the counts and exits non-zero on the first
+bytes. Strings with a byte that the vocabulary lacks must be refused. Then the same of folders with a tokenizer.json that the package
+wrote, of every kind of pre-tokenizer. Prints the counts and exits non-zero on the first
 difference. Needs: tokenizers.
 """
 import argparse
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools", "oracle"))
 import text_oracle as oracle  # noqa: E402
@@ -64,6 +67,37 @@ def check(stet, model, strings):
           (os.path.basename(model), len(joined), len(texts), len(marked), min(20, len(refused))))
 
 
+# A checkpoint whose weights nobody looks at.
+def checkpoint(folder, hf, vocab):
+    config = {"model_type": "llama", "vocab_size": vocab, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+              "num_attention_heads": 1, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": True}
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    header = json.dumps({"model.norm.weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    with open(os.path.join(folder, "model.safetensors"), "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header + bytes(4))
+    hf.save(os.path.join(folder, "tokenizer.json"))
+
+
+# tokenizer.json as the library itself writes it, of every kind.
+def check_saved(stet, strings):
+    golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden", "text")
+    for name in ("gpt-2", "smollm", "llama-bpe", "qwen2", "deepseek-v3"):
+        with open(os.path.join(golden, "bpe_%s.json" % name), encoding="utf-8") as f:
+            vocabulary = json.load(f)
+        tokens = [t for t, kind in zip(vocabulary["tokens"], vocabulary["types"]) if kind == 1]
+        special = [(t, kind == 3) for t, kind in zip(vocabulary["tokens"], vocabulary["types"]) if kind != 1]
+        hf = oracle.tokenizer(tokens, vocabulary["merges"], name, special)
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint(folder, hf, len(tokens) + len(special))
+            for text in ("".join(strings[i:i + 25]) for i in range(0, len(strings), 25)):
+                output = run(stet, folder, text.encode(), "--special")
+                expected = hf.encode(text, add_special_tokens=False).ids
+                if output is None or ids_of(output) != expected:
+                    sys.exit("tokenizer.json of %s: %r\n  expected %s\n  got      %s" % (name, text, expected, output))
+        print("tokenizer.json of %s: %d strings equal" % (name, len(strings)))
+
+
 def added(meta):
     types = meta["tokenizer.ggml.token_type"]
     return [(t, types[i] == 3) for i, t in enumerate(meta["tokenizer.ggml.tokens"]) if types[i] in (3, 4)]
@@ -79,6 +113,7 @@ def main():
     print("seed", args.seed)
     for model in args.models:
         check(args.stet, model, oracle.random_strings(args.seed, args.count))
+    check_saved(args.stet, oracle.random_strings(args.seed + 1, args.count))
 
 
 if __name__ == "__main__":

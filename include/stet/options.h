@@ -9,7 +9,7 @@
 namespace stet {
 
 struct Options {
-  std::string model;             // a GGUF file, "smollm2-135m", or "synth:GEOMETRY:FORMAT"
+  std::string model;             // a GGUF file, a folder from Hugging Face, "smollm2-135m", or "synth:GEOMETRY:FORMAT"
   std::string isa = "auto";      // scalar, avx2, avxvnni, avx512; auto: the last of these that the processor has
   unsigned threads = 0;          // 0: what affinity, cgroup quota and physical cores allow
   bool pin = false;              // bind each thread to a processor

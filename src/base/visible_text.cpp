@@ -56,4 +56,8 @@ std::string visible_text(std::string_view text, bool keep_layout) {
   return out;
 }
 
+std::string shown_name(std::string_view text) {
+  return text.size() <= 80 ? visible_text(text) : visible_text(text.substr(0, 77)) + "...";
+}
+
 }  // namespace stet

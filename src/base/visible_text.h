@@ -13,4 +13,7 @@ namespace stet {
 // backslash included, stays as it is: the result is for eyes, not for parsing.
 std::string visible_text(std::string_view text, bool keep_layout = false);
 
+// A key or name for a message: visible, and of bounded length.
+std::string shown_name(std::string_view text);
+
 }  // namespace stet

@@ -81,9 +81,10 @@ std::string shown_shape(const std::vector<uint64_t>& shape) { return fmt::format
 
 void put_head(std::string& out, const ModelSummary& m) {
   put(out, "{}{}\n", visible_text(m.name), m.synthetic ? "  (SYNTHETIC: random weights)" : "");
-  for (const auto& part : m.parts)
-    put(out, "  file             {}: {} bytes, GGUF version {}, alignment {}\n", visible_text(part.name),
-        grouped(part.bytes), part.version, part.alignment);
+  for (const SourceFile& file : m.files)
+    put(out, "  file             {}: {} bytes{}\n", visible_text(file.name), grouped(file.bytes),
+        file.gguf_version == 0 ? ""
+                               : fmt::format(", GGUF version {}, alignment {}", file.gguf_version, file.alignment));
   put(out, "  parameters       {}\n", grouped(m.parameters));
   put(out, "  weights          {} bytes\n", grouped(m.weight_bytes));
   put(out, "  read per token   {} bytes of weights\n", grouped(m.bytes_per_token));
@@ -100,12 +101,12 @@ void put_formats(std::string& out, const ModelSummary& m) {
 
 void put_tensors(std::string& out, const ModelSummary& m) {
   size_t width = 0, shape_width = 0;
-  for (const TensorSummary& t : m.tensors) {
+  for (const DeclaredTensor& t : m.tensors) {
     width = std::max(width, visible_text(t.name).size());
     shape_width = std::max(shape_width, shown_shape(t.shape).size());
   }
   put(out, "\ntensors ({})\n", m.tensors.size());
-  for (const TensorSummary& t : m.tensors)
+  for (const DeclaredTensor& t : m.tensors)
     put(out, "  {:<{}}  {:<{}}  {:<8} {:>15} bytes\n", visible_text(t.name), width, shown_shape(t.shape), shape_width,
         t.format, t.bytes > 0 ? grouped(t.bytes) : "unknown");
 }
@@ -124,9 +125,10 @@ std::string inspect_text(const ModelSummary& m) {
 
 std::string inspect_json(const ModelSummary& m) {
   Json j = {{"name", m.name}, {"synthetic", m.synthetic}, {"files", Json::array()}};
-  for (const auto& p : m.parts)
-    j["files"].push_back(
-        {{"name", p.name}, {"bytes", p.bytes}, {"gguf_version", p.version}, {"alignment", p.alignment}});
+  for (const SourceFile& file : m.files) {
+    j["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
+    if (file.gguf_version != 0) j["files"].back().update({{"gguf_version", file.gguf_version}, {"alignment", file.alignment}});
+  }
   j["parameters"] = m.parameters;
   j["weight_bytes"] = m.weight_bytes;
   j["bytes_per_token"] = m.bytes_per_token;
@@ -140,7 +142,7 @@ std::string inspect_json(const ModelSummary& m) {
   j["metadata"] = Json::object();
   for (const auto& [key, value] : m.metadata) j["metadata"][key] = json_value(value);
   j["tensors"] = Json::array();
-  for (const TensorSummary& t : m.tensors)
+  for (const DeclaredTensor& t : m.tensors)
     j["tensors"].push_back({{"name", t.name},
                             {"shape", t.shape},
                             {"format", t.format},

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weights/gguf.h"
 #include "weights/gguf_test_bytes.h"
 #include "weights/synth.h"
 

@@ -11,7 +11,7 @@ constexpr uint32_t kMostThreads = 1024, kMostContext = 1u << 30, kMostDepth = 15
 
 void ModelFlags::declare_model(Flags& flags) {
   flags.section("Model");
-  flags.text("-m,--model", "MODEL", &options.model, "a GGUF file, smollm2-135m, or synth:GEOMETRY:FORMAT");
+  flags.text("-m,--model", "MODEL", &options.model, "a GGUF file, a folder from Hugging Face, smollm2-135m, or synth:GEOMETRY:FORMAT");
   flags.toggle("--float", &options.float_path,
                "the float reference path: dequantised weights, f32 activations; slower, and other numbers");
   flags.choice("--kv", &options.kv, {"f16", "f32", "q8"}, "format of the KV cache (f16)");
@@ -48,7 +48,7 @@ void ModelFlags::declare_draft(Flags& flags) {
 
 void ModelFlags::check() const {
   if (options.model.empty())
-    fail(Code::kUsage, "no model given: name one with -m: a GGUF file, smollm2-135m, or synth:GEOMETRY:FORMAT");
+    fail(Code::kUsage, "no model given: name one with -m: a GGUF file, a folder from Hugging Face, smollm2-135m, or synth:GEOMETRY:FORMAT");
   if (options.draft_depth != 0 && options.draft == "none")
     fail(Code::kUsage, "--draft-depth is {} without a draft: add --draft ngram or --draft model:FILE",
          options.draft_depth);

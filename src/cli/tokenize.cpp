@@ -35,7 +35,7 @@ int tokenize_main(std::span<const std::string> arguments) {
   std::string model;
   bool special = false, decode = false, bos = false, no_bos = false;
   Flags flags("tokenize", "Reads text from standard input and prints its token ids as a JSON array.");
-  flags.text("-m,--model", "MODEL", &model, "a GGUF file, smollm2-135m, or synth:GEOMETRY:FORMAT");
+  flags.text("-m,--model", "MODEL", &model, "a GGUF file, a folder from Hugging Face, smollm2-135m, or synth:GEOMETRY:FORMAT");
   flags.toggle("--decode", &decode,
                "the other way: a JSON array on standard input, the exact bytes on standard output");
   flags.toggle("--special", &special, "recognise control tokens spelled in the text; with --decode, print them");

@@ -34,8 +34,8 @@ std::string program_help() {
       "stet: runs one language model for one person, fast, and proves that the speed changed nothing.\n\n"
       "  stet run -m MODEL -p PROMPT       answer a prompt\n"
       "  stet run -m MODEL                 a conversation\n\n"
-      "MODEL is a GGUF file, smollm2-135m (the default model, which ./demo fetches), or a synthetic model such as\n"
-      "synth:llama-1b:q4_0 (stet synth --list).\n\nVerbs:\n";
+      "MODEL is a GGUF file, a folder from Hugging Face, smollm2-135m (the default model, which ./demo fetches), or a\n"
+      "synthetic model such as synth:llama-1b:q4_0 (stet synth --list).\n\nVerbs:\n";
   for (const Verb& verb : kVerbs) text += fmt::format("  {:<12} {}\n", typed(verb.name), verb.summary);
   return text +
          "\n`stet VERB --help` lists the flags of a verb; docs/cli.md has the exit codes and what --json prints.\n";

@@ -17,6 +17,7 @@
 #include "base/mapped_file.h"
 #include "device/cache_dir.h"
 #include "engine/model_names.h"
+#include "weights/hf/checkpoint.h"
 #include "weights/synth.h"
 
 namespace stet {
@@ -98,6 +99,12 @@ std::vector<std::string> mapped_code_files() {
 std::vector<std::string> model_files(const std::string& name, const std::string& cache_dir) {
   if (name.empty() || SynthSource::is_name(name)) return {};
   const std::string path = model_path(name, cache_dir);
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    std::vector<std::string> files;
+    for (const SourceFile& file : HfCheckpoint::open(path)->files()) files.push_back(file.name);
+    return files;
+  }
   const size_t digits = part_digits(path);
   if (digits == std::string::npos) return {path};
   std::vector<std::string> parts;

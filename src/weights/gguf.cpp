@@ -1,8 +1,5 @@
 #include "weights/gguf.h"
 
-#include <cstdlib>
-#include <cstring>
-
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
@@ -76,18 +73,8 @@ bool same_value(const MetaValue& a, const MetaValue& b) {
 std::unique_ptr<GgufFile::Part> map_part(const std::string& path) {
   auto part = std::make_unique<GgufFile::Part>();
   part->file = std::make_unique<MappedFile>(path);
-  const MappedFile* file = part->file.get();
-  part->input = {path, file->size(), [file](uint64_t offset, std::span<std::byte> out) { file->read(offset, out); }};
+  part->input = ByteInput::of(*part->file);
   return part;
-}
-
-std::string file_identity(const MappedFile& file) {
-  const struct stat& s = file.status();
-  char* real = ::realpath(file.path().c_str(), nullptr);
-  const std::string path = real != nullptr ? real : file.path();
-  std::free(real);
-  return fmt::format("{} device {} inode {} bytes {} modified {}.{:09} changed {}.{:09}", path, s.st_dev, s.st_ino,
-                     s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
 }  // namespace
@@ -98,9 +85,7 @@ GgufFile::~GgufFile() = default;
 std::unique_ptr<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, const std::string& name) {
   auto part = std::make_unique<Part>();
   part->memory = bytes;
-  part->input = {name, bytes.size(), [bytes](uint64_t offset, std::span<std::byte> out) {
-                   std::memcpy(out.data(), bytes.data() + offset, out.size());
-                 }};
+  part->input = ByteInput::of(bytes, name);
   GgufHeader header = parse_gguf(part->input);
   if (find_count(header.metadata, "split.count", name).value_or(1) > 1)
     fail(Code::kInput, "{}: is one part of a split model; open it by its path", name);
@@ -153,7 +138,7 @@ void GgufFile::open_split(const std::string& path, uint64_t count) {
 }
 
 // Does this part belong to the ones before it?
-void GgufFile::check_part(const PartInfo& info, const GgufHeader& header, uint64_t number, uint64_t count) const {
+void GgufFile::check_part(const SourceFile& info, const GgufHeader& header, uint64_t number, uint64_t count) const {
   const uint64_t its_count = find_count(header.metadata, "split.count", info.name).value_or(0);
   const std::optional<uint64_t> its_number = find_count(header.metadata, "split.no", info.name);
   if (its_count != count || !its_number || *its_number + 1 != number)
@@ -165,7 +150,7 @@ void GgufFile::check_part(const PartInfo& info, const GgufHeader& header, uint64
     const auto it = metadata_.find(key);
     if (it == metadata_.end() || !same_value(it->second, value))
       fail(Code::kInput, "{}: metadata key '{}' differs from the first part's; fetch all parts of one version again",
-           info.name, shown(key));
+           info.name, shown_name(key));
   }
 }
 
@@ -186,11 +171,11 @@ void GgufFile::finish() {
   for (size_t i = 0; i < declared_.size(); ++i) {
     const GgufTensor& t = declared_[i];
     if (!index_.emplace(t.name, i).second)
-      fail(Code::kInput, "{}: tensor '{}' is in two parts", part_infos_[t.part].name, shown(t.name));
+      fail(Code::kInput, "{}: tensor '{}' is in two parts", part_infos_[t.part].name, shown_name(t.name));
     if (t.format) {
       tensors_.push_back({t.name, t.shape, *t.format, t.bytes});
     } else if (refused++ == 0) {
-      unsupported_ = fmt::format("{}: tensor '{}' is {}", name, shown(t.name), ggml_type_name(t.ggml_type));
+      unsupported_ = fmt::format("{}: tensor '{}' is {}", name, shown_name(t.name), ggml_type_name(t.ggml_type));
     }
   }
   if (refused > 1) unsupported_ += fmt::format(" (and {} more of formats like it)", refused - 1);
@@ -202,21 +187,28 @@ const std::vector<TensorInfo>& GgufFile::tensors() const {
   return tensors_;
 }
 
-const GgufTensor& GgufFile::declared(const TensorInfo& tensor) const {
+const GgufTensor& GgufFile::place(const TensorInfo& tensor) const {
   const auto it = index_.find(tensor.name);
   STET_CHECK(it != index_.end());
   return declared_[it->second];
 }
 
 void GgufFile::read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
-  const GgufTensor& t = declared(tensor);
+  const GgufTensor& t = place(tensor);
   STET_CHECK(offset <= t.bytes && out.size() <= t.bytes - offset);
   parts_[t.part]->input.read(t.offset + offset, out);
 }
 
 void GgufFile::release(const TensorInfo& tensor) const {
-  const GgufTensor& t = declared(tensor);
+  const GgufTensor& t = place(tensor);
   if (const auto& file = parts_[t.part]->file) file->release(t.offset, t.bytes);
+}
+
+std::vector<DeclaredTensor> GgufFile::declared() const {
+  std::vector<DeclaredTensor> all;
+  for (const GgufTensor& t : declared_)
+    all.push_back({t.name, t.shape, ggml_type_name(t.ggml_type), t.format.has_value(), t.bytes});
+  return all;
 }
 
 std::string GgufFile::identity() const {

@@ -15,13 +15,6 @@ class GgufFile : public TensorSource {
  public:
   // One file of a model. file is null where the bytes lie in memory.
   struct Part;
-  struct PartInfo {
-    std::string name;
-    uint64_t bytes;
-    uint32_t version;
-    uint64_t alignment;
-  };
-
   // Opens a file; of a split model (NAME-00001-of-00003.gguf) any part, and finds the others beside it.
   // Throws Error(kInput) or Error(kUnsupported) as parse_gguf does, and when the parts do not belong together.
   static std::unique_ptr<GgufFile> open(const std::string& path);
@@ -29,28 +22,26 @@ class GgufFile : public TensorSource {
   static std::unique_ptr<GgufFile> parse(std::span<const std::byte> bytes, const std::string& name);
   ~GgufFile() override;
 
-  // Every tensor of the file, in its order, of formats that stet runs or not.
-  const std::vector<GgufTensor>& declared_tensors() const { return declared_; }
-  const std::vector<PartInfo>& parts() const { return part_infos_; }
-
   const Metadata& metadata() const override { return metadata_; }
-  // Throws Error(kUnsupported) when the file holds a tensor of a format that stet does not run; declared_tensors()
-  // lists those too.
+  // Throws Error(kUnsupported) when the file holds a tensor of a format that stet does not run; declared() lists those
+  // too.
   const std::vector<TensorInfo>& tensors() const override;
   void read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override;
   void release(const TensorInfo& tensor) const override;
   std::string identity() const override;
+  std::vector<SourceFile> files() const override { return part_infos_; }
+  std::vector<DeclaredTensor> declared() const override;
 
  private:
   GgufFile();
   void add_part(std::unique_ptr<Part> part, GgufHeader header);
-  void check_part(const PartInfo& info, const GgufHeader& header, uint64_t number, uint64_t count) const;
+  void check_part(const SourceFile& info, const GgufHeader& header, uint64_t number, uint64_t count) const;
   void open_split(const std::string& path, uint64_t count);
   void finish();
-  const GgufTensor& declared(const TensorInfo& tensor) const;
+  const GgufTensor& place(const TensorInfo& tensor) const;
 
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<PartInfo> part_infos_;
+  std::vector<SourceFile> part_infos_;
   Metadata metadata_;
   std::vector<GgufTensor> declared_;
   std::vector<TensorInfo> tensors_;

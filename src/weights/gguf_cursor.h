@@ -10,11 +10,6 @@
 
 namespace stet {
 
-// A key or name for a message: visible and of bounded length.
-inline std::string shown(std::string_view text) {
-  return text.size() <= 80 ? visible_text(text) : visible_text(text.substr(0, 77)) + "...";
-}
-
 class GgufCursor {
  public:
   explicit GgufCursor(const ByteInput& input) : input_(input) {}

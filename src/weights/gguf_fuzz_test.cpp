@@ -2,32 +2,17 @@
 // each file.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <random>
+#include "weights/fuzz_corpus_test.h"
 
+// After the headers that it needs too.
 #include "../tests/fuzz/fuzz_gguf.cpp"
 
 namespace stet {
 namespace {
 
-namespace fs = std::filesystem;
-using Bytes = std::vector<uint8_t>;
+using test::Bytes;
 
-std::vector<Bytes> corpus() {
-  std::vector<fs::path> paths;
-  const fs::path folder = "tests/fuzz/corpus/gguf";  // tests run in the root of the source tree
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".gguf") paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
-  std::vector<Bytes> files;
-  for (const fs::path& path : paths) {
-    std::ifstream in(path, std::ios::binary);
-    files.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-  }
-  return files;
-}
+std::vector<Bytes> corpus() { return test::fuzz_corpus("gguf", ".gguf"); }
 
 // An exact copy on the heap, so that a sanitizer sees the first byte read past its end.
 void feed(const uint8_t* data, size_t size) {
@@ -64,42 +49,8 @@ TEST(GgufFuzz, EveryBitOfEveryHeader) {
   }
 }
 
-// A few bytes, a 64-bit field with an extreme value, a piece copied elsewhere, a cut.
-void mutate(Bytes& file, std::mt19937_64& rng) {
-  if (file.empty()) return;
-  const auto position = [&] { return static_cast<size_t>(rng() % file.size()); };
-  switch (rng() % 4) {
-    case 0:
-      file[position()] = static_cast<uint8_t>(rng());
-      break;
-    case 1: {
-      constexpr uint64_t kExtreme[] = {
-          0, 1, 0x7fffffff, 0xffffffff, 1ull << 32, 1ull << 48, (1ull << 63) - 1, ~0ull, ~0ull - 31};
-      const uint64_t value = kExtreme[rng() % std::size(kExtreme)];
-      const size_t at = position();
-      std::memcpy(file.data() + at, &value, std::min<size_t>(8, file.size() - at));
-      break;
-    }
-    case 2: {
-      const size_t from = position(), to = position();
-      std::memmove(file.data() + to, file.data() + from,
-                   std::min(file.size() - std::max(from, to), size_t{1} + rng() % 64));
-      break;
-    }
-    default:
-      file.resize(position());
-      break;
-  }
-}
-
 TEST(GgufFuzz, SeededMutations) {
-  std::mt19937_64 rng(20240501);
-  const std::vector<Bytes> files = corpus();
-  for (int i = 0; i < 20000; ++i) {
-    Bytes file = files[static_cast<size_t>(i) % files.size()];
-    for (uint64_t n = 1 + rng() % 3; n > 0; --n) mutate(file, rng);
-    feed(file.data(), file.size());
-  }
+  test::feed_mutations(corpus(), 20000, [](const Bytes& file) { feed(file.data(), file.size()); });
 }
 
 }  // namespace

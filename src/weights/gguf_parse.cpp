@@ -83,7 +83,7 @@ class ValueReader {
   GgufType read_type() {
     const uint32_t type = in_.number<uint32_t>("a value type");
     if (type > static_cast<uint32_t>(GgufType::kF64))
-      fail(Code::kInput, "{}: damaged: key '{}' has the unknown value type {}", in_.file(), shown(key_), type);
+      fail(Code::kInput, "{}: damaged: key '{}' has the unknown value type {}", in_.file(), shown_name(key_), type);
     return static_cast<GgufType>(type);
   }
 
@@ -95,7 +95,7 @@ class ValueReader {
   MetaValue boolean() {
     const uint8_t value = in_.number<uint8_t>("a metadata value");
     if (value > 1)
-      fail(Code::kInput, "{}: damaged: key '{}' holds the boolean {}; 0 and 1 are sound", in_.file(), shown(key_),
+      fail(Code::kInput, "{}: damaged: key '{}' holds the boolean {}; 0 and 1 are sound", in_.file(), shown_name(key_),
            value);
     return {value == 1};
   }
@@ -154,13 +154,13 @@ class ValueReader {
 
   MetaValue read_array(int depth) {
     if (depth > kMaxNesting)
-      fail(Code::kInput, "{}: damaged: key '{}' nests arrays more than {} deep", in_.file(), shown(key_), kMaxNesting);
+      fail(Code::kInput, "{}: damaged: key '{}' nests arrays more than {} deep", in_.file(), shown_name(key_), kMaxNesting);
     const GgufType type = read_type();
     const uint64_t n = read_count(in_, smallest_bytes(type), "array values");
     values_ += n;
     if (values_ > kMaxArrayValues)
       fail(Code::kInput, "{}: damaged: with key '{}' the metadata arrays hold more than {} values", in_.file(),
-           shown(key_), kMaxArrayValues);
+           shown_name(key_), kMaxArrayValues);
     if (type == GgufType::kString) {
       auto strings = std::make_shared<std::vector<std::string>>();
       strings->reserve(n);
@@ -186,7 +186,7 @@ Metadata read_metadata(GgufCursor& in, uint64_t count) {
     if (key.empty()) fail(Code::kInput, "{}: damaged: metadata key {} of {} is empty", in.file(), i + 1, count);
     MetaValue value = values.read(key);
     const auto [at, fresh] = metadata.emplace(std::move(key), std::move(value));
-    if (!fresh) fail(Code::kInput, "{}: damaged: metadata key '{}' appears twice", in.file(), shown(at->first));
+    if (!fresh) fail(Code::kInput, "{}: damaged: metadata key '{}' appears twice", in.file(), shown_name(at->first));
   }
   return metadata;
 }
@@ -205,14 +205,14 @@ uint64_t alignment_of(const Metadata& metadata, const std::string& file) {
 void read_shape(GgufCursor& in, GgufTensor& tensor) {
   const uint32_t dimensions = in.number<uint32_t>("the dimensions of a tensor");
   if (dimensions < 1 || dimensions > 4)
-    fail(Code::kInput, "{}: damaged: tensor '{}' has {} dimensions; 1 to 4 are sound", in.file(), shown(tensor.name),
+    fail(Code::kInput, "{}: damaged: tensor '{}' has {} dimensions; 1 to 4 are sound", in.file(), shown_name(tensor.name),
          dimensions);
   uint64_t elements = 1;
   for (uint32_t i = 0; i < dimensions; ++i) {
     const uint64_t n = in.number<uint64_t>("a dimension of a tensor");
-    if (n == 0) fail(Code::kInput, "{}: damaged: dimension {} of tensor '{}' is 0", in.file(), i, shown(tensor.name));
+    if (n == 0) fail(Code::kInput, "{}: damaged: dimension {} of tensor '{}' is 0", in.file(), i, shown_name(tensor.name));
     if (__builtin_mul_overflow(elements, n, &elements) || elements > uint64_t{1} << 48)
-      fail(Code::kInput, "{}: damaged: tensor '{}' has more than 2^48 elements", in.file(), shown(tensor.name));
+      fail(Code::kInput, "{}: damaged: tensor '{}' has more than 2^48 elements", in.file(), shown_name(tensor.name));
     tensor.shape.push_back(n);
   }
 }
@@ -230,7 +230,7 @@ GgufTensor read_tensor(GgufCursor& in) {
     for (const uint64_t n : tensor.shape) elements *= n;
     if (tensor.shape[0] % type->block_elements != 0)
       fail(Code::kInput, "{}: damaged: tensor '{}' has rows of {} elements, and {} has blocks of {}", in.file(),
-           shown(tensor.name), tensor.shape[0], type->name, type->block_elements);
+           shown_name(tensor.name), tensor.shape[0], type->name, type->block_elements);
     tensor.bytes = elements / type->block_elements * type->block_bytes;
   }
   return tensor;
@@ -242,20 +242,20 @@ void place_tensors(GgufHeader& header, const std::string& file, uint64_t file_by
   for (GgufTensor& t : header.tensors) {
     if (t.offset % header.alignment != 0)
       fail(Code::kInput, "{}: damaged: the data of tensor '{}' start at offset {}, which is no multiple of {}", file,
-           shown(t.name), t.offset, header.alignment);
+           shown_name(t.name), t.offset, header.alignment);
     uint64_t end = 0;
     if (__builtin_add_overflow(header.data_start, t.offset, &t.offset) ||
         __builtin_add_overflow(t.offset, t.bytes, &end) || end > file_bytes)
       fail(Code::kInput,
            "{}: truncated or damaged: tensor '{}' needs {} bytes at byte {}, and the file has {}; fetch it again", file,
-           shown(t.name), t.bytes, t.offset, file_bytes);
+           shown_name(t.name), t.bytes, t.offset, file_bytes);
     order.push_back(&t);
   }
   std::sort(order.begin(), order.end(), [](const GgufTensor* a, const GgufTensor* b) { return a->offset < b->offset; });
   for (size_t i = 1; i < order.size(); ++i) {
     const GgufTensor &a = *order[i - 1], &b = *order[i];
     if (b.offset < a.offset + std::max<uint64_t>(a.bytes, 1))
-      fail(Code::kInput, "{}: damaged: tensors '{}' and '{}' overlap at byte {}", file, shown(a.name), shown(b.name),
+      fail(Code::kInput, "{}: damaged: tensors '{}' and '{}' overlap at byte {}", file, shown_name(a.name), shown_name(b.name),
            b.offset);
   }
 }
@@ -276,7 +276,7 @@ GgufHeader parse_gguf(const ByteInput& input) {
   for (uint64_t i = 0; i < tensors; ++i) {
     header.tensors.push_back(read_tensor(in));
     if (!names.insert(header.tensors.back().name).second)
-      fail(Code::kInput, "{}: damaged: tensor '{}' appears twice", input.name, shown(header.tensors.back().name));
+      fail(Code::kInput, "{}: damaged: tensor '{}' appears twice", input.name, shown_name(header.tensors.back().name));
   }
   header.data_start = (in.position() + header.alignment - 1) / header.alignment * header.alignment;
   place_tensors(header, input.name, input.size);

@@ -11,23 +11,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "weights/byte_input.h"
 #include "weights/tensor_source.h"
 
 namespace stet {
-
-// Where a parser reads from: a mapped file or memory. read() copies bytes [offset, offset + out.size()), which lie
-// inside size.
-struct ByteInput {
-  std::string name;  // for messages
-  uint64_t size = 0;
-  std::function<void(uint64_t offset, std::span<std::byte> out)> read;
-};
 
 // A tensor as the file declares it, of a format that stet runs or not.
 struct GgufTensor {

@@ -86,7 +86,7 @@ TEST(Gguf, ReadsAnyRangeOfATensor) {
   for (const uint32_t version : {2u, 3u}) {
     const GgufBytes b = two_tensors(version);
     const auto file = GgufFile::parse(b.span(), "m.gguf");
-    EXPECT_EQ(file->parts()[0].version, version);
+    EXPECT_EQ(file->files()[0].gguf_version, version);
     ASSERT_EQ(file->tensors().size(), 2u);
     const TensorInfo& a = file->tensors()[0];
     EXPECT_EQ(a.format, Format::q4_0);
@@ -174,9 +174,9 @@ TEST(Gguf, ListsTensorsOfUnsupportedFormatsButDoesNotLoadThem) {
                           .tensor("f", {4}, 0, 352)
                           .data(400);
   const auto file = GgufFile::parse(b.span(), "m.gguf");
-  ASSERT_EQ(file->declared_tensors().size(), 3u);
-  EXPECT_EQ(file->declared_tensors()[0].bytes, 288u);
-  EXPECT_EQ(file->declared_tensors()[1].bytes, 0u);
+  ASSERT_EQ(file->declared().size(), 3u);
+  EXPECT_EQ(file->declared()[0].bytes, 288u);
+  EXPECT_EQ(file->declared()[1].bytes, 0u);
   expect_error(
       [&] { file->tensors(); }, Code::kUnsupported,
       "m.gguf: tensor 'blk.0.attn_q.weight' is Q4_K (and 1 more of formats like it); stet runs F32, F16, BF16");
@@ -259,7 +259,7 @@ TEST_F(GgufFiles, FindsAllPartsFromAnyOfThem) {
   for (int i = 1; i <= 3; ++i) save(fmt::format("m-0000{}-of-00003.gguf", i), part(i, 3, 3));
   for (int i = 1; i <= 3; ++i) {
     const auto file = GgufFile::open(folder_ / fmt::format("m-0000{}-of-00003.gguf", i));
-    EXPECT_EQ(file->parts().size(), 3u);
+    EXPECT_EQ(file->files().size(), 3u);
     ASSERT_EQ(file->tensors().size(), 3u);
     EXPECT_EQ(std::get<std::string>(file->metadata().at("general.architecture").value), "llama");
     std::vector<std::byte> out(16);

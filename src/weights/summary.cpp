@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "weights/gguf_types.h"
-
 namespace stet {
 namespace {
 
@@ -16,25 +14,26 @@ uint64_t elements_of(const std::vector<uint64_t>& shape) {
   return n;
 }
 
-uint64_t bytes_per_token(const std::vector<TensorSummary>& tensors) {
+uint64_t bytes_per_token(const std::vector<DeclaredTensor>& tensors) {
   const bool tied = std::none_of(tensors.begin(), tensors.end(), [](const auto& t) { return t.name == kHead; });
   uint64_t bytes = 0;
-  for (const TensorSummary& t : tensors) {
+  for (const DeclaredTensor& t : tensors) {
     const bool one_row = t.name == kEmbedding && !tied && t.shape.size() > 1;
     bytes += one_row ? t.bytes / (elements_of(t.shape) / t.shape[0]) : t.bytes;
   }
   return bytes;
 }
 
-std::vector<TensorSummary> tensors_of(const TensorSource& source) {
-  std::vector<TensorSummary> tensors;
-  for (const TensorInfo& t : source.tensors())
-    tensors.push_back({t.name, t.shape, std::string(traits(t.format).name), true, t.bytes});
-  return tensors;
+// stet marks the files that it makes up.
+bool is_marked_synthetic(const Metadata& metadata) {
+  const auto marker = metadata.find("stet.synthetic");
+  if (marker == metadata.end()) return false;
+  const bool* value = std::get_if<bool>(&marker->second.value);
+  return value == nullptr || *value;
 }
 
 void add_totals(ModelSummary& s) {
-  for (const TensorSummary& t : s.tensors) {
+  for (const DeclaredTensor& t : s.tensors) {
     auto it = std::find_if(s.formats.begin(), s.formats.end(), [&](const auto& f) { return f.format == t.format; });
     if (it == s.formats.end()) it = s.formats.insert(it, {t.format, t.supported, 0, 0, 0});
     const uint64_t elements = elements_of(t.shape);
@@ -49,33 +48,17 @@ void add_totals(ModelSummary& s) {
 
 }  // namespace
 
-ModelSummary summarize(const GgufFile& file, const std::string& name) {
-  ModelSummary s;
-  s.name = name;
-  s.parts = file.parts();
-  s.metadata = file.metadata();
-  const auto marker = s.metadata.find("stet.synthetic");
-  if (marker != s.metadata.end()) {
-    const bool* value = std::get_if<bool>(&marker->second.value);
-    s.synthetic = value == nullptr || *value;
-  }
-  for (const GgufTensor& t : file.declared_tensors())
-    s.tensors.push_back({t.name, t.shape, ggml_type_name(t.ggml_type), t.format.has_value(), t.bytes});
-  add_totals(s);
-  return s;
-}
-
 ModelSummary summarize(const TensorSource& source, const std::string& name) {
-  if (const auto* file = dynamic_cast<const GgufFile*>(&source)) return summarize(*file, name);
   ModelSummary s;
   s.name = name;
-  s.synthetic = source.synthetic();
   s.metadata = source.metadata();
-  s.tensors = tensors_of(source);
+  s.synthetic = source.synthetic() || is_marked_synthetic(s.metadata);
+  s.files = source.files();
+  s.tensors = source.declared();
   add_totals(s);
   return s;
 }
 
-uint64_t weight_bytes_per_token(const TensorSource& source) { return bytes_per_token(tensors_of(source)); }
+uint64_t weight_bytes_per_token(const TensorSource& source) { return bytes_per_token(source.declared()); }
 
 }  // namespace stet

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weights/gguf.h"
 #include "weights/gguf_test_bytes.h"
 #include "weights/gguf_writer.h"
 #include "weights/synth.h"

@@ -37,6 +37,23 @@ struct TensorInfo {
   }
 };
 
+// A file of a model, for people.
+struct SourceFile {
+  std::string name;
+  uint64_t bytes = 0;
+  uint32_t gguf_version = 0;  // 0: it is no GGUF file
+  uint64_t alignment = 0;
+};
+
+// A tensor as a file declares it, of a format that stet runs or not.
+struct DeclaredTensor {
+  std::string name;
+  std::vector<uint64_t> shape;  // fastest dimension first
+  std::string format;
+  bool supported = true;
+  uint64_t bytes = 0;  // 0: unknown, for a type that no published file uses
+};
+
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -50,6 +67,14 @@ class TensorSource {
   virtual bool synthetic() const { return false; }
   // Identifies the content cheaply: files by path, device, inode, size and times; a generator by its full recipe.
   virtual std::string identity() const = 0;
+
+  // What it consists of. A generator has no files, and declares what it has.
+  virtual std::vector<SourceFile> files() const { return {}; }
+  virtual std::vector<DeclaredTensor> declared() const {
+    std::vector<DeclaredTensor> all;
+    for (const TensorInfo& t : tensors()) all.push_back({t.name, t.shape, std::string(traits(t.format).name), true, t.bytes});
+    return all;
+  }
 
   const TensorInfo* find(std::string_view name) const {
     for (const TensorInfo& t : tensors())

@@ -48,7 +48,7 @@ def no_such_file(stet: Stet) -> None:
     for verb in (run("nowhere.gguf"), ("inspect", "nowhere.gguf"), logits):
         stet.refuses(3, *verb, says=("nowhere.gguf", "no such file"))
     stet.refuses(3, "tokenize", "-m", "nowhere.gguf", says="no such file")
-    stet.refuses(3, *run(stet.folder), says="directory")
+    stet.refuses(3, *run(stet.folder), says="folder without config.json")
     stet.refuses(3, *run("smollm2-135m"), says=("demo", str(stet.folder / "cache")))
 
 

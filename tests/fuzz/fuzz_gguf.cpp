@@ -26,7 +26,7 @@ void use(std::span<const std::byte> bytes) {
   }
   const std::vector<std::byte> header = stet::gguf_header(file->metadata(), file->tensors());
   uint64_t data_bytes = 0;
-  for (const stet::TensorInfo& t : file->tensors()) data_bytes += t.bytes + file->parts()[0].alignment;
+  for (const stet::TensorInfo& t : file->tensors()) data_bytes += t.bytes + file->files()[0].alignment;
   if (data_bytes > (uint64_t{1} << 24)) return;
   std::vector<std::byte> copy = header;
   copy.resize(header.size() + data_bytes);

@@ -1,0 +1,105 @@
+#include "weights/hf/dialect.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/visible_text.h"
+
+namespace stet {
+namespace {
+
+struct Family {
+  std::string_view model_type;
+  HfDialect (*read)(StrictObject& config);
+};
+constexpr Family kFamilies[] = {
+#define DIALECT(id) {#id, read_hf_##id},
+#include "weights/hf/dialects.def"
+#undef DIALECT
+};
+
+// Keys of any configuration that cannot change the answer: about training, about other programs, or read elsewhere (the
+// ids). So are those that begin with an underline, which transformers writes for itself.
+constexpr std::string_view kHarmless[] = {
+    "architectures",
+    "attention_dropout",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "dtype",
+    "eos_token_id",
+    "finetuning_task",
+    "id2label",
+    "initializer_range",
+    "is_decoder",
+    "is_encoder_decoder",
+    "is_llama_config",
+    "label2id",
+    "model_type",
+    "output_attentions",
+    "output_hidden_states",
+    "pad_token_id",
+    "pretraining_tp",
+    "problem_type",
+    "return_dict",
+    "task_specific_params",
+    "tokenizer_class",
+    "torch_dtype",
+    "torchscript",
+    "sep_token_id",
+    "transformers.js_config",
+    "transformers_version",
+    "unk_token_id",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_cache",
+};
+
+std::string families() {
+  std::string all;
+  for (const Family& f : kFamilies) all += (all.empty() ? "" : ", ") + std::string(f.model_type);
+  return all;
+}
+
+void skip_harmless(const Json& json, StrictObject& config) {
+  for (const auto& [key, value] : json.items())
+    if (key.starts_with('_') || std::ranges::find(kHarmless, key) != std::end(kHarmless)) config.any(key);
+}
+
+void refuse_quantised(StrictObject& config) {
+  if (!hf_given(config, "quantization_config")) return;
+  const Json& q = config.any("quantization_config");
+  const std::string method = q.is_object() && q.contains("quant_method") && q["quant_method"].is_string()
+                                 ? q["quant_method"].get<std::string>()
+                                 : "?";
+  fail(Code::kUnsupported, "{}: the checkpoint is quantised ({}); of this family stet runs F32, F16 and BF16",
+       config.what(), shown_name(method));
+}
+
+}  // namespace
+
+bool hf_given(StrictObject& config, std::string_view key) { return config.has(key) && !config.any(key).is_null(); }
+
+void hf_require(StrictObject& config, std::string_view key, const Json& value) {
+  if (hf_given(config, key) && config.any(key) != value)
+    fail(Code::kUnsupported, "{}: {} is {}; stet runs {}", config.what(), key, shown_name(dump_line(config.any(key))),
+         value.dump());
+}
+
+HfDialect read_hf_dialect(const Json& json, const std::string& file) {
+  StrictObject config(json, file);
+  const std::string type = config.text("model_type");
+  for (const Family& family : kFamilies) {
+    if (family.model_type != type) continue;
+    refuse_quantised(config);
+    HfDialect dialect = family.read(config);
+    skip_harmless(json, config);
+    if (const std::string unknown = config.not_asked_for(); !unknown.empty())
+      fail(Code::kUnsupported, "{}: sets {}, which stet does not know for '{}': it could change the answer", file,
+           shown_name(unknown), type);
+    return dialect;
+  }
+  fail(Code::kUnsupported, "{}: model_type '{}' is not supported; as checkpoints of Hugging Face stet runs: {}", file,
+       shown_name(type), families());
+}
+
+}  // namespace stet
