@@ -47,9 +47,7 @@ AnyJson parsed(std::string_view text, const std::string& what) {
 
 Json parse_json(std::string_view text, const std::string& what) { return parsed<Json>(text, what); }
 
-nlohmann::json parse_large_json(std::string_view text, const std::string& what) {
-  return parsed<nlohmann::json>(text, what);
-}
+LargeJson parse_large_json(std::string_view text, const std::string& what) { return parsed<LargeJson>(text, what); }
 
 std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

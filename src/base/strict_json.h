@@ -12,14 +12,15 @@ namespace stet {
 
 // Members keep the order in which they were written.
 using Json = nlohmann::ordered_json;
+// Members by name: an object of 100,000 of them takes no longer to read than it must.
+using LargeJson = nlohmann::json;
 
 inline constexpr int kMaxJsonDepth = 64;
 
 // Throws Error(kInput), beginning with `what`, for text that is no JSON, nested deeper than kMaxJsonDepth, or names a member of an
 // object twice.
 Json parse_json(std::string_view text, const std::string& what);
-// The same with members in the order of their names: objects of 100,000 members take no longer than they must.
-nlohmann::json parse_large_json(std::string_view text, const std::string& what);
+LargeJson parse_large_json(std::string_view text, const std::string& what);
 // One line, members in order, U+FFFD for what is not UTF-8.
 std::string dump_line(const Json& json);
 

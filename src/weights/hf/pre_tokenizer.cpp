@@ -9,8 +9,6 @@
 namespace stet {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -22,24 +20,24 @@ constexpr std::string_view kDeepSeekWords =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // Steps as text, or nothing when one is of another kind.
-std::optional<std::string> split_step(const Json& step) {
+std::optional<std::string> split_step(const LargeJson& step) {
   const bool isolated = step.contains("behavior") && step["behavior"] == "Isolated";
   const bool inverted = step.contains("invert") && step["invert"] == true;
   if (!isolated || inverted || !step.contains("pattern") || !step["pattern"].contains("Regex")) return std::nullopt;
-  const Json& regex = step["pattern"]["Regex"];
+  const LargeJson& regex = step["pattern"]["Regex"];
   return regex.is_string() ? std::optional("split " + regex.get<std::string>() + "\n") : std::nullopt;
 }
 
-std::optional<std::string> byte_level_step(const Json& step) {
+std::optional<std::string> byte_level_step(const LargeJson& step) {
   if (step.contains("add_prefix_space") && step["add_prefix_space"] != false) return std::nullopt;
   // Its own expression is GPT-2's, and on by default.
   const bool splits = !step.contains("use_regex") || step["use_regex"] == true;
   return splits ? "split " + std::string(kGpt2) + "\nbytes\n" : "bytes\n";
 }
 
-std::optional<std::string> steps_of(const Json& pre) {
+std::optional<std::string> steps_of(const LargeJson& pre) {
   if (!pre.is_object() || !pre.contains("type")) return std::nullopt;
-  const Json& type = pre["type"];
+  const LargeJson& type = pre["type"];
   if (type == "Split") return split_step(pre);
   if (type == "ByteLevel") return byte_level_step(pre);
   if (type == "Digits") {
@@ -48,7 +46,7 @@ std::optional<std::string> steps_of(const Json& pre) {
   }
   if (type != "Sequence" || !pre.contains("pretokenizers") || !pre["pretokenizers"].is_array()) return std::nullopt;
   std::string all;
-  for (const Json& inner : pre["pretokenizers"]) {
+  for (const LargeJson& inner : pre["pretokenizers"]) {
     const std::optional<std::string> steps = steps_of(inner);
     if (!steps) return std::nullopt;
     all += *steps;
@@ -58,7 +56,7 @@ std::optional<std::string> steps_of(const Json& pre) {
 
 }  // namespace
 
-std::string hf_pre_tokenizer_name(const Json& pre_tokenizer, bool ignore_merges) {
+std::string hf_pre_tokenizer_name(const LargeJson& pre_tokenizer, bool ignore_merges) {
   const std::optional<std::string> steps = steps_of(pre_tokenizer);
   if (!steps) return "";
   const auto is = [&](std::initializer_list<std::string_view> patterns, std::string_view before = "") {

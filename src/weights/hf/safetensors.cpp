@@ -31,7 +31,7 @@ uint32_t bits_of(const std::string& dtype, const std::string& where) {
 }
 
 // An integer that is not negative, of an array.
-uint64_t count_of(const nlohmann::json& value, const std::string& where, std::string_view what) {
+uint64_t count_of(const LargeJson& value, const std::string& where, std::string_view what) {
   if (!value.is_number_unsigned()) fail(Code::kInput, "{}: damaged: {} is not a count", where, what);
   return value.get<uint64_t>();
 }
@@ -52,7 +52,7 @@ std::string read_header(const ByteInput& input) {
   return text;
 }
 
-std::vector<uint64_t> shape_of(const nlohmann::json& value, const std::string& where) {
+std::vector<uint64_t> shape_of(const LargeJson& value, const std::string& where) {
   if (!value.is_array() || value.size() > kMaxDimensions)
     fail(Code::kInput, "{}: damaged: the shape is no list of up to {} sizes", where, kMaxDimensions);
   std::vector<uint64_t> shape;
@@ -69,8 +69,8 @@ uint64_t bytes_of(const std::vector<uint64_t>& shape, uint32_t bits, const std::
   return n / 8;
 }
 
-SafetensorsTensor read_tensor(const std::string& name, const nlohmann::json& value, uint64_t data_start,
-                              uint64_t data_bytes, const std::string& file) {
+SafetensorsTensor read_tensor(const std::string& name, const LargeJson& value, uint64_t data_start, uint64_t data_bytes,
+                              const std::string& file) {
   const std::string where = fmt::format("{}: tensor '{}'", file, shown_name(name));
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
       !value.contains("data_offsets") || !value["dtype"].is_string())
@@ -89,7 +89,7 @@ SafetensorsTensor read_tensor(const std::string& name, const nlohmann::json& val
   return t;
 }
 
-void read_metadata(const nlohmann::json& value, const std::string& file, SafetensorsHeader& header) {
+void read_metadata(const LargeJson& value, const std::string& file, SafetensorsHeader& header) {
   if (!value.is_object()) fail(Code::kInput, "{}: damaged: __metadata__ is no object", file);
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string()) fail(Code::kInput, "{}: damaged: __metadata__ holds something that is no text", file);
@@ -113,7 +113,7 @@ void check_cover(const std::vector<SafetensorsTensor>& tensors, uint64_t data_st
 
 SafetensorsHeader parse_safetensors(const ByteInput& input) {
   const std::string text = read_header(input);
-  const nlohmann::json json = parse_large_json(text, input.name + ": damaged: its header");
+  const LargeJson json = parse_large_json(text, input.name + ": damaged: its header");
   if (!json.is_object()) fail(Code::kInput, "{}: damaged: its header is no JSON object", input.name);
   const uint64_t data_start = sizeof(uint64_t) + text.size();
   SafetensorsHeader header;

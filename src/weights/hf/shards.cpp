@@ -5,8 +5,8 @@
 
 namespace stet {
 
-HfIndex read_hf_index(const nlohmann::json& json, const std::string& path) {
-  const nlohmann::json map = json.is_object() ? json.value("weight_map", nlohmann::json()) : nlohmann::json();
+HfIndex read_hf_index(const LargeJson& json, const std::string& path) {
+  const LargeJson map = json.is_object() ? json.value("weight_map", LargeJson()) : LargeJson();
   if (!map.is_object() || map.empty()) fail(Code::kInput, "{}: weight_map names no tensors", path);
   HfIndex index;
   for (const auto& [tensor, shard] : map.items()) {

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/strict_json.h"
 #include "weights/hf/safetensors.h"
 
 namespace stet {
@@ -20,7 +20,7 @@ struct HfIndex {
 };
 
 // Throws Error(kInput) for an index that is not one, or names a file outside its folder.
-HfIndex read_hf_index(const nlohmann::json& json, const std::string& path);
+HfIndex read_hf_index(const LargeJson& json, const std::string& path);
 
 // Throws Error(kInput), naming tensor and file, unless the shard has just the tensors that the index says.
 void check_shard(const HfIndex& index, const std::string& shard, const SafetensorsHeader& header,

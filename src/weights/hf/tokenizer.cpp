@@ -8,14 +8,13 @@
 namespace stet {
 namespace {
 
-using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 
 // tokenizer.ggml.token_type
 enum : uint64_t { kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5 };
 constexpr uint64_t kMaxTokens = 1u << 26;
 
-bool is_null_or(const Json& object, const char* key, const Json& value) {
+bool is_null_or(const LargeJson& object, const char* key, const LargeJson& value) {
   return !object.contains(key) || object[key].is_null() || object[key] == value;
 }
 
@@ -25,7 +24,7 @@ bool is_null_or(const Json& object, const char* key, const Json& value) {
        file, what);
 }
 
-uint64_t id_of(const Json& value, const std::string& file, std::string_view token) {
+uint64_t id_of(const LargeJson& value, const std::string& file, std::string_view token) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() >= kMaxTokens)
     fail(Code::kInput, "{}: the id of token '{}' is no id", file, shown_name(token));
   return value.get<uint64_t>();
@@ -45,10 +44,10 @@ struct Vocabulary {
   }
 };
 
-const Json& checked_model(const Json& tokenizer, const std::string& file) {
+const LargeJson& checked_model(const LargeJson& tokenizer, const std::string& file) {
   if (!tokenizer.is_object() || !tokenizer.contains("model") || !tokenizer["model"].is_object())
     fail(Code::kInput, "{}: has no member model; get it again", file);
-  const Json& model = tokenizer["model"];
+  const LargeJson& model = tokenizer["model"];
   if (!model.contains("type") || model["type"] != "BPE")
     refuse(file, "the tokenizer is not byte-pair encoding (model.type BPE)");
   if (!is_null_or(model, "byte_fallback", false))
@@ -62,7 +61,7 @@ const Json& checked_model(const Json& tokenizer, const std::string& file) {
   return model;
 }
 
-void add_token(const Json& token, const std::string& file, Vocabulary& vocabulary) {
+void add_token(const LargeJson& token, const std::string& file, Vocabulary& vocabulary) {
   if (!token.is_object() || !token.contains("content") || !token["content"].is_string() || !token.contains("id"))
     fail(Code::kInput, "{}: an entry of added_tokens has no content or no id", file);
   const std::string text = token["content"].get<std::string>();
@@ -74,20 +73,20 @@ void add_token(const Json& token, const std::string& file, Vocabulary& vocabular
   vocabulary.set(id, text, special ? kControl : kUserDefined, file);
 }
 
-Vocabulary read_vocabulary(const Json& tokenizer, const Json& model, const std::string& file) {
+Vocabulary read_vocabulary(const LargeJson& tokenizer, const LargeJson& model, const std::string& file) {
   Vocabulary vocabulary;
   for (const auto& [text, id] : model["vocab"].items()) vocabulary.set(id_of(id, file, text), text, kNormal, file);
   if (tokenizer.contains("added_tokens")) {
     if (!tokenizer["added_tokens"].is_array()) fail(Code::kInput, "{}: added_tokens is no list", file);
-    for (const Json& token : tokenizer["added_tokens"]) add_token(token, file, vocabulary);
+    for (const LargeJson& token : tokenizer["added_tokens"]) add_token(token, file, vocabulary);
   }
   return vocabulary;
 }
 
 // Merges are written as "a b" or, since version 0.20 of tokenizers, as ["a", "b"].
-Strings read_merges(const Json& model, const std::string& file) {
+Strings read_merges(const LargeJson& model, const std::string& file) {
   Strings merges;
-  for (const Json& merge : model["merges"]) {
+  for (const LargeJson& merge : model["merges"]) {
     if (merge.is_string()) {
       merges.push_back(merge.get<std::string>());
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
@@ -104,11 +103,11 @@ struct Frame {
   Strings before, behind;
 };
 
-void read_template(const Json& post, const std::string& file, Frame& frame) {
+void read_template(const LargeJson& post, const std::string& file, Frame& frame) {
   if (!post.contains("single") || !post["single"].is_array())
     fail(Code::kInput, "{}: post_processor has no single", file);
   bool seen = false;
-  for (const Json& piece : post["single"]) {
+  for (const LargeJson& piece : post["single"]) {
     if (piece.contains("Sequence")) {
       seen = true;
     } else if (piece.contains("SpecialToken") && piece["SpecialToken"].contains("id") &&
@@ -120,20 +119,21 @@ void read_template(const Json& post, const std::string& file, Frame& frame) {
   }
 }
 
-void read_frame(const Json& post, const std::string& file, Frame& frame) {
+void read_frame(const LargeJson& post, const std::string& file, Frame& frame) {
   if (post.is_null()) return;
   const std::string type =
       post.is_object() && post.contains("type") && post["type"].is_string() ? post["type"].get<std::string>() : "?";
   if (type == "TemplateProcessing") return read_template(post, file, frame);
   if (type == "Sequence" && post.contains("processors") && post["processors"].is_array()) {
-    for (const Json& inner : post["processors"]) read_frame(inner, file, frame);
+    for (const LargeJson& inner : post["processors"]) read_frame(inner, file, frame);
     return;
   }
   if (type != "ByteLevel")
     refuse(file, fmt::format("prompts are processed by '{}' (post_processor)", shown_name(type)));
 }
 
-bool adds_bos(const Json& tokenizer, const std::string& file, const Vocabulary& vocabulary, const HfTokenIds& ids) {
+bool adds_bos(const LargeJson& tokenizer, const std::string& file, const Vocabulary& vocabulary,
+              const HfTokenIds& ids) {
   Frame frame;
   if (tokenizer.contains("post_processor")) read_frame(tokenizer["post_processor"], file, frame);
   if (!frame.behind.empty()) refuse(file, "prompts end with a token (post_processor)");
@@ -154,9 +154,9 @@ void put_ids(const HfTokenIds& ids, const std::string& file, Metadata& metadata)
     metadata[fmt::format("tokenizer.ggml.{}_token_id", kEnds[i])] = {ids.eos[i]};
 }
 
-void put_unknown(const Json& model, const std::string& file, Metadata& metadata) {
+void put_unknown(const LargeJson& model, const std::string& file, Metadata& metadata) {
   if (is_null_or(model, "unk_token", "")) return;
-  const Json& unknown = model["unk_token"];
+  const LargeJson& unknown = model["unk_token"];
   if (!unknown.is_string() || !model["vocab"].contains(unknown.get<std::string>()))
     fail(Code::kInput, "{}: unk_token is no token of the vocabulary", file);
   metadata["tokenizer.ggml.unknown_token_id"] = {id_of(model["vocab"][unknown.get<std::string>()], file, "unk_token")};
@@ -180,9 +180,9 @@ void put_tokens(Vocabulary vocabulary, uint64_t vocab_size, const std::string& f
 
 }  // namespace
 
-void add_hf_tokenizer(const Json& tokenizer, const std::string& file, uint64_t vocab_size, const HfTokenIds& ids,
+void add_hf_tokenizer(const LargeJson& tokenizer, const std::string& file, uint64_t vocab_size, const HfTokenIds& ids,
                       Metadata& metadata) {
-  const Json& model = checked_model(tokenizer, file);
+  const LargeJson& model = checked_model(tokenizer, file);
   if (!is_null_or(tokenizer, "normalizer", nullptr)) refuse(file, "text is normalised (normalizer)");
   const bool ignore_merges = model.contains("ignore_merges") && model["ignore_merges"] == true;
   const std::string pre =

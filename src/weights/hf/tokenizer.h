@@ -1,11 +1,11 @@
 // tokenizer.json (the `tokenizers` library) as the metadata tokenizer.ggml.* that src/text reads.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/strict_json.h"
 #include "weights/tensor_source.h"
 
 namespace stet {
@@ -19,10 +19,10 @@ struct HfTokenIds {
 // Adds the vocabulary to metadata: byte-level BPE with a pre-tokenizer that src/text has, recognised by what
 // tokenizer.json says it does. Rows of embeddings behind the last token become UNUSED tokens. Throws Error(kInput) for
 // a file that contradicts itself, and Error(kUnsupported), by name, for what src/text does not do.
-void add_hf_tokenizer(const nlohmann::json& tokenizer, const std::string& file, uint64_t vocab_size,
-                      const HfTokenIds& ids, Metadata& metadata);
+void add_hf_tokenizer(const LargeJson& tokenizer, const std::string& file, uint64_t vocab_size, const HfTokenIds& ids,
+                      Metadata& metadata);
 
 // The name in tokenizer.ggml.pre of what the member pre_tokenizer does; empty: none that stet has.
-std::string hf_pre_tokenizer_name(const nlohmann::json& pre_tokenizer, bool ignore_merges);
+std::string hf_pre_tokenizer_name(const LargeJson& pre_tokenizer, bool ignore_merges);
 
 }  // namespace stet

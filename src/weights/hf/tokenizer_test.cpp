@@ -9,23 +9,22 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 
 const char* const kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-Json byte_level(bool use_regex) {
+LargeJson byte_level(bool use_regex) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}};
 }
-Json split(const std::string& regex) {
+LargeJson split(const std::string& regex) {
   return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
-Json sequence(const std::vector<Json>& steps) { return {{"type", "Sequence"}, {"pretokenizers", steps}}; }
+LargeJson sequence(const std::vector<LargeJson>& steps) { return {{"type", "Sequence"}, {"pretokenizers", steps}}; }
 
 // Four tokens, an added one between them and one behind, with GPT-2's rules.
-Json some_tokenizer() {
-  return Json::parse(R"({
+LargeJson some_tokenizer() {
+  return LargeJson::parse(R"({
     "version": "1.0", "normalizer": null, "post_processor": null,
     "added_tokens": [{"id": 2, "content": "<s>", "special": true, "lstrip": false, "rstrip": false, "single_word": false},
                      {"id": 4, "content": "<tool>", "special": false}],
@@ -34,13 +33,13 @@ Json some_tokenizer() {
               "vocab": {"a": 0, "b": 1, "ab": 3}, "merges": ["a b"]}})");
 }
 
-Metadata read(const Json& tokenizer, const HfTokenIds& ids = {}, uint64_t vocab = 6) {
+Metadata read(const LargeJson& tokenizer, const HfTokenIds& ids = {}, uint64_t vocab = 6) {
   Metadata m;
   add_hf_tokenizer(tokenizer, "t.json", vocab, ids, m);
   return m;
 }
 
-void expect_refused(const Json& tokenizer, Code code, const std::string& part, const HfTokenIds& ids = {}) {
+void expect_refused(const LargeJson& tokenizer, Code code, const std::string& part, const HfTokenIds& ids = {}) {
   try {
     read(tokenizer, ids);
     ADD_FAILURE() << "accepted: " << part;
@@ -71,19 +70,20 @@ TEST(HfTokenizer, IsTheVocabularyOfAGgufFile) {
 }
 
 TEST(HfTokenizer, MergesOfBothSpellings) {
-  Json t = some_tokenizer();
-  t["model"]["merges"] = Json::parse(R"([["a", "b"]])");
+  LargeJson t = some_tokenizer();
+  t["model"]["merges"] = LargeJson::parse(R"([["a", "b"]])");
   EXPECT_THAT(strings(read(t), "tokenizer.ggml.merges"), ElementsAre("a b"));
-  t["model"]["merges"] = Json::parse(R"([["a", "b", "c"]])");
+  t["model"]["merges"] = LargeJson::parse(R"([["a", "b", "c"]])");
   expect_refused(t, Code::kInput, "entry 0 of merges");
 }
 
 TEST(HfTokenizer, BeginsWithBosWhenThePostProcessorSaysSo) {
-  Json t = some_tokenizer();
-  const Json bos =
-      Json::parse(R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+  LargeJson t = some_tokenizer();
+  const LargeJson bos =
+      LargeJson::parse(R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
                                    {"Sequence": {"id": "A", "type_id": 0}}]})");
-  for (const Json& post : {bos, Json{{"type", "Sequence"}, {"processors", {Json{{"type", "ByteLevel"}}, bos}}}}) {
+  for (const LargeJson& post :
+       {bos, LargeJson{{"type", "Sequence"}, {"processors", {LargeJson{{"type", "ByteLevel"}}, bos}}}}) {
     t["post_processor"] = post;
     EXPECT_TRUE(std::get<bool>(read(t, {.bos = 2, .pad = {}, .eos = {}}).at("tokenizer.ggml.add_bos_token").value));
     expect_refused(t, Code::kUnsupported, "begin with something other than bos_token_id");
@@ -102,25 +102,25 @@ TEST(HfTokenizer, PreTokenizersByWhatTheyDo) {
       "smollm");
   EXPECT_EQ(hf_pre_tokenizer_name(sequence({split(kLlama3), byte_level(false)}), true), "llama-bpe");
   EXPECT_EQ(hf_pre_tokenizer_name(sequence({split(kLlama3), byte_level(false)}), false), "dbrx");
-  const auto none = [](const Json& pre) { EXPECT_EQ(hf_pre_tokenizer_name(pre, false), "") << pre; };
+  const auto none = [](const LargeJson& pre) { EXPECT_EQ(hf_pre_tokenizer_name(pre, false), "") << pre; };
   none(sequence({split("\\s+"), byte_level(false)}));
   none(split(kLlama3));  // without bytes
   none({{"type", "Metaspace"}});
   none(nullptr);
-  Json spaced = byte_level(true);
+  LargeJson spaced = byte_level(true);
   spaced["add_prefix_space"] = true;
   none(spaced);
   none(sequence({{{"type", "Digits"}, {"individual_digits", false}}, byte_level(true)}));
-  Json removed = split(kLlama3);
+  LargeJson removed = split(kLlama3);
   removed["behavior"] = "Removed";
   none(sequence({removed, byte_level(false)}));
   EXPECT_EQ(hf_pre_tokenizer_name(byte_level(true), true), "") << "no name says that merges are ignored there";
 }
 
 TEST(HfTokenizer, RefusesByName) {
-  const auto with = [](const char* pointer, const Json& value, Code code, const std::string& part) {
-    Json t = some_tokenizer();
-    t[Json::json_pointer(pointer)] = value;
+  const auto with = [](const char* pointer, const LargeJson& value, Code code, const std::string& part) {
+    LargeJson t = some_tokenizer();
+    t[LargeJson::json_pointer(pointer)] = value;
     expect_refused(t, code, part);
   };
   with("/model/type", "Unigram", Code::kUnsupported, "not byte-pair encoding");
