@@ -211,6 +211,19 @@ TEST(Validity, AClientThatLeftIsNoTruncation) {
   EXPECT_THAT(request_figures(r, kCold).unproven, IsEmpty());
 }
 
+TEST(Validity, WhoLeavesBeforeTheFirstTokenSawNoCycles) {
+  const FigureRules rules{.cold = true, .fixed_length = false, .speculative = true};
+  RequestRecord r = FakeBench().request(0, 0);
+  r.chunks.clear();
+  r.usage.completion_tokens = 0;
+  EXPECT_THAT(request_figures(r, rules).unproven, testing::Not(Contains(HasSubstr("its cycles")))) << "no tokens, no cycles";
+  r.cancelled_by_client = true;
+  r.complete = false;
+  r.finish_reason.clear();
+  EXPECT_THAT(request_figures(r, rules).unproven, IsEmpty());
+  EXPECT_THAT(request_figures(FakeBench().request(0, 0), rules).unproven, Contains(HasSubstr("does not report its cycles")));
+}
+
 TEST(Validity, AbsentIsUnprovenAndNeverZero) {
   RequestRecord r = FakeBench().request(0, 0);
   r.usage = {};
