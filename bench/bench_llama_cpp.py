@@ -10,7 +10,7 @@ about ten microseconds a call. Weights are repacked as the build decides (llama.
 
   python bench/bench_llama_cpp.py MODEL.gguf                       the whole table as JSON
   python bench/bench_llama_cpp.py MODEL.gguf --arm --threads 2 --contexts 100 --prompts 128
-                                                             one point, in the form that compare_llama_cpp.py reads
+                                                             one point, in the form that `stet compare measure:...` reads
 
 Needs: pip install llama-cpp-python (it compiles llama.cpp for this machine).
 """
@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument("--kv", choices=KV_TYPES, default="f16")
     parser.add_argument("--flash", choices=FLASH, default="auto")
     parser.add_argument("--no-repack", action="store_true", help="keep the file's layout (llama.cpp's default repacks)")
-    parser.add_argument("--arm", action="store_true", help="print one flat object for compare_llama_cpp.py")
+    parser.add_argument("--arm", action="store_true", help="print one flat object for stet compare")
     args = parser.parse_args()
     if not os.path.isfile(args.model):
         sys.exit(f"no such file: {args.model}")

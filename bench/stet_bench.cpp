@@ -1,6 +1,6 @@
 // stet-bench: whole passes of the engine, for the figures of docs/performance.md.
 //
-//   stet-bench MODEL --context 100 --prompt 128          one JSON object: decode and prefill rates (bench/compare_llama_cpp.py)
+//   stet-bench MODEL --context 100 --prompt 128          one JSON object: decode and prefill rates (for stet compare)
 //   stet-bench MODEL --widths                            the cost of a pass of every width 1..16, relative to width 1
 //   stet-bench MODEL --cycles [--draft ngram]            tokens/s of a whole generation of --context + --tokens tokens
 //   stet-bench --bandwidth                               what plain reads of memory reach
