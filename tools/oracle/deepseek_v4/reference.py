@@ -59,7 +59,24 @@ class Config:
 
 
 class Exact:
-    """Mode f32: no rounding anywhere."""
+    """Mode f32: no rounding anywhere.
+
+    The first four say where float32 arithmetic rounds; rounding_errors.py draws its errors there.
+    """
+
+    def dot(self, x, w):
+        """x (..., k) times w (n, k)."""
+        return x @ w.T
+
+    def einsum(self, subscripts, a, b):
+        return np.einsum(subscripts, a, b)
+
+    def exp(self, x):
+        return np.exp(x)
+
+    def rounded(self, x, count):
+        """x, after `count` roundings of its size."""
+        return x
 
     def bf16(self, x):
         return x
@@ -125,10 +142,6 @@ def sigmoid(x):
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def silu(x):
-    return x * sigmoid(x)
-
-
 def softplus(x):
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
@@ -140,17 +153,6 @@ def append(rows: np.ndarray | None, new: np.ndarray) -> np.ndarray:
 def best(scores: np.ndarray, count: int) -> np.ndarray:
     """Indices of the largest `count` scores, descending, ties to the lowest index."""
     return np.argsort(-scores, kind="stable")[:count]
-
-
-def sinkhorn(logits: np.ndarray, iterations: int, eps: float) -> np.ndarray:
-    """logits (n, m, m): softmax over the last axis + eps, then columns, then `iterations` - 1 times rows and columns."""
-    c = np.exp(logits - logits.max(-1, keepdims=True))
-    c = c / c.sum(-1, keepdims=True) + eps
-    c = c / (c.sum(-2, keepdims=True) + eps)
-    for _ in range(iterations - 1):
-        c = c / (c.sum(-1, keepdims=True) + eps)
-        c = c / (c.sum(-2, keepdims=True) + eps)
-    return c
 
 
 def frequencies(config: Config, ratio: int) -> np.ndarray:
@@ -184,35 +186,40 @@ class Model:
     # Linears. In the reference FP8 and FP4 weights take e4m3 inputs; their products and sums are float32.
 
     def fp8_linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return self.round.bf16(self.round.a8(x) @ self.weights[name].T)
+        return self.round.bf16(self.round.dot(self.round.a8(x), self.weights[name]))
 
     def bf16_linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return self.round.bf16(x @ self.weights[name].T)
+        return self.round.bf16(self.round.dot(x, self.weights[name]))
 
     def f32_linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return x @ self.weights[name].T
+        return self.round.dot(x, self.weights[name])
+
+    def mean_square(self, x: np.ndarray) -> np.ndarray:
+        return self.round.rounded(np.mean(x * x, axis=-1, keepdims=True), x.shape[-1] / 3)
 
     def norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        scale = 1.0 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.config.rms_norm_eps)
-        return self.round.bf16(x * scale * self.weights[name])
+        scale = 1.0 / np.sqrt(self.mean_square(x) + self.config.rms_norm_eps)
+        return self.round.bf16(self.round.rounded(x * scale * self.weights[name], 5))
 
     def unit_heads(self, q: np.ndarray) -> np.ndarray:
         """Each head by its root mean square, no weight; the reference does every step of it in bf16."""
         r = self.round.bf16
-        mean = r(np.mean(r(q * q), axis=-1, keepdims=True))
-        return r(q * r(1.0 / np.sqrt(r(mean + self.config.rms_norm_eps))))
+        square = r(self.round.rounded(q * q, 1))
+        mean = r(self.round.rounded(np.mean(square, axis=-1, keepdims=True), q.shape[-1] / 3))
+        scale = r(self.round.rounded(1.0 / np.sqrt(r(mean + self.config.rms_norm_eps)), 3))
+        return r(self.round.rounded(q * scale, 1))
 
     def rotate(self, x: np.ndarray, positions: np.ndarray, ratio: int, inverse: bool = False) -> np.ndarray:
         """x (n, ..., d), a position a row: turns the pairs (2i, 2i + 1) of the last R dimensions."""
         size = self.config.qk_rope_head_dim
-        turn = self.round.f32(frequencies(self.config, ratio))
-        angle = self.round.f32(positions[:, None] * turn[None, :])
+        step = self.round.f32(frequencies(self.config, ratio))
+        angle = self.round.f32(positions[:, None] * step[None, :])
         angle = angle.reshape(len(positions), *[1] * (x.ndim - 2), size // 2)
-        cos, sin = np.cos(angle), np.sin(angle) * (-1.0 if inverse else 1.0)
+        turn = np.cos(angle) + 1j * np.sin(angle) * (-1.0 if inverse else 1.0)
+        pairs = self.round.rounded((x[..., -size::2] + 1j * x[..., -size + 1 :: 2]) * turn, 3)
         y = x.copy()
-        even, odd = x[..., -size::2], x[..., -size + 1 :: 2]
-        y[..., -size::2] = self.round.bf16(even * cos - odd * sin)
-        y[..., -size + 1 :: 2] = self.round.bf16(even * sin + odd * cos)
+        y[..., -size::2] = self.round.bf16(pairs.real)
+        y[..., -size + 1 :: 2] = self.round.bf16(pairs.imag)
         return y
 
     def cached(self, row: np.ndarray) -> np.ndarray:
@@ -225,28 +232,44 @@ class Model:
     def mixes(self, h: np.ndarray, fn: str) -> np.ndarray:
         """One norm over all streams, without a weight, then the projection fn: (n, out)."""
         v = h.reshape(len(h), -1)
-        return (v @ self.weights[fn].T) / np.sqrt(np.mean(v * v, axis=-1, keepdims=True) + self.config.rms_norm_eps)
+        scale = 1.0 / np.sqrt(self.mean_square(v) + self.config.rms_norm_eps)
+        return self.round.rounded(self.f32_linear(v, fn) * scale, 4)
+
+    def sinkhorn(self, logits: np.ndarray) -> np.ndarray:
+        """logits (n, m, m): softmax of the rows, + eps, columns; then, but for the first time, rows and columns."""
+        eps, r = self.config.hc_eps, self.round
+        c = r.exp(logits - logits.max(-1, keepdims=True))
+        c = r.rounded(c / c.sum(-1, keepdims=True) + eps, 4)
+        c = r.rounded(c / (c.sum(-2, keepdims=True) + eps), 4)
+        for _ in range(self.config.hc_sinkhorn_iters - 1):
+            c = r.rounded(c / (c.sum(-1, keepdims=True) + eps), 4)
+            c = r.rounded(c / (c.sum(-2, keepdims=True) + eps), 4)
+        return c
+
+    def gate(self, mix: np.ndarray, scale: np.ndarray, base: np.ndarray) -> np.ndarray:
+        return self.round.rounded(sigmoid(self.round.rounded(mix * scale + base, 2)), 4)
 
     def hc_pre(self, h: np.ndarray, site: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The site's input (n, hidden), post (n, m) and comb (n, m, m)."""
         c, m = self.config, self.config.hc_mult
         base, scale = self.weights[site + "_base"], self.weights[site + "_scale"]
         mix = self.mixes(h, site + "_fn")
-        pre = sigmoid(mix[:, :m] * scale[0] + base[:m]) + c.hc_eps
-        post = 2.0 * sigmoid(mix[:, m : 2 * m] * scale[1] + base[m : 2 * m])
-        comb = (mix[:, 2 * m :] * scale[2] + base[2 * m :]).reshape(-1, m, m)
-        comb = sinkhorn(comb, c.hc_sinkhorn_iters, c.hc_eps)
-        return self.round.bf16(np.einsum("nj,njd->nd", pre, h)), post, comb
+        pre = self.gate(mix[:, :m], scale[0], base[:m]) + c.hc_eps
+        post = 2.0 * self.gate(mix[:, m : 2 * m], scale[1], base[m : 2 * m])
+        comb = self.round.rounded(mix[:, 2 * m :] * scale[2] + base[2 * m :], 2)
+        comb = self.sinkhorn(comb.reshape(-1, m, m))
+        return self.round.bf16(self.round.einsum("nj,njd->nd", pre, h)), post, comb
 
     def hc_post(self, out: np.ndarray, h: np.ndarray, post: np.ndarray, comb: np.ndarray) -> np.ndarray:
         """Stream k: post_k * out + sum over j of comb[j, k] * h_j."""
-        return self.round.bf16(post[:, :, None] * out[:, None, :] + np.einsum("njk,njd->nkd", comb, h))
+        new = self.round.rounded(post[:, :, None] * out[:, None, :], 1)
+        return self.round.bf16(self.round.rounded(new + self.round.einsum("njk,njd->nkd", comb, h), 1))
 
     def hc_head(self, h: np.ndarray, prefix: str = "") -> np.ndarray:
         w = self.weights
         mix = self.mixes(h, prefix + "hc_head_fn")
-        pre = sigmoid(mix * w[prefix + "hc_head_scale"] + w[prefix + "hc_head_base"]) + self.config.hc_eps
-        return self.round.bf16(np.einsum("nj,njd->nd", pre, h))
+        pre = self.gate(mix, w[prefix + "hc_head_scale"], w[prefix + "hc_head_base"]) + self.config.hc_eps
+        return self.round.bf16(self.round.einsum("nj,njd->nd", pre, h))
 
     # Attention.
 
@@ -261,19 +284,20 @@ class Model:
             before = slice(ratio * (entry - 1), ratio * entry)
             c = np.concatenate([pool.c[before, :size], c])
             z = np.concatenate([pool.z[before, :size], z])
-        weight = np.exp(z - z.max(0))
-        return (weight / weight.sum(0) * c).sum(0)
+        weight = self.round.exp(z - z.max(0))
+        weight = self.round.rounded(weight / weight.sum(0), len(c) / 3 + 1)
+        return self.round.einsum("rd,rd->d", weight, c)
 
     def compress(self, pool: Pool, prefix: str, x: np.ndarray, positions: np.ndarray, ratio: int) -> None:
         """Adds the rows x to the pool and makes every entry that they complete."""
         size = len(self.weights[prefix + "norm.weight"])
         pool.c = append(pool.c, self.f32_linear(x, prefix + "wkv.weight"))
         gate = self.f32_linear(x, prefix + "wgate.weight") + self.weights[prefix + "ape"][positions % ratio]
-        pool.z = append(pool.z, gate)
+        pool.z = append(pool.z, self.round.rounded(gate, 1))
         for entry in range(len(pool.entries), len(pool.c) // ratio):
             row = self.round.bf16(self.pooled(pool, entry, ratio, size))[None, :]
             row = self.norm(row, prefix + "norm.weight")
-            row = self.rotate(row, np.array([ratio * entry]), ratio)
+            row = self.rotate(row, np.array([self.entry_position(entry, ratio)]), ratio)
             pool.entries.append((self.round.index(row) if ".indexer." in prefix else self.cached(row))[0])
 
     def index_queries(self, prefix: str, x, low_rank, positions, ratio) -> tuple[np.ndarray, np.ndarray]:
@@ -301,18 +325,23 @@ class Model:
         The reference takes 64 slots of its key list at a time with a running maximum, and multiplies values by weights
         rounded to bf16 but sums them unrounded. The sink is a logit without a value.
         """
-        scores = q @ keys.T * self.config.head_dim**-0.5
+        r = self.round
+        scores = r.rounded(r.dot(q, keys) * self.config.head_dim**-0.5, 2)
         top = np.full(len(q), -np.inf)
         total, out = np.zeros(len(q)), np.zeros_like(q)
         for block in np.unique(slots // KEY_BLOCK):
             here = slots // KEY_BLOCK == block
             before, top = top, np.maximum(top, scores[:, here].max(-1))
             fade = np.exp(before - top)
-            weight = np.exp(scores[:, here] - top[:, None])
-            total = total * fade + weight.sum(-1)
-            out = out * fade[:, None] + self.round.bf16(weight) @ keys[here]
-        total = total + np.exp(sink - top)
-        return self.round.bf16(out / total[:, None])
+            weight = r.exp(scores[:, here] - top[:, None])
+            total = r.rounded(total * fade + weight.sum(-1), len(keys) / 3)
+            out = out * fade[:, None] + r.dot(r.bf16(weight), keys[here].T)
+        total = total + r.exp(sink - top)
+        return r.bf16(r.rounded(out / total[:, None], 3))
+
+    def entry_position(self, entry: int, ratio: int) -> int:
+        """Where an entry is rotated to: the first row of its own window."""
+        return ratio * entry
 
     def visible(self, t: int, ratio: int) -> int:
         """How many entries the query at t sees: an entry is visible to the row that completes it."""
@@ -351,7 +380,7 @@ class Model:
         groups = self.config.o_groups
         out = out.reshape(len(out), groups, -1)
         wo_a = self.weights[prefix + "wo_a.weight"].reshape(groups, -1, out.shape[-1])
-        low_rank = self.round.bf16(np.einsum("ngd,grd->ngr", out, wo_a)).reshape(len(out), -1)
+        low_rank = self.round.bf16(self.round.einsum("ngd,grd->ngr", out, wo_a)).reshape(len(out), -1)
         return self.fp8_linear(low_rank, prefix + "wo_b.weight")
 
     # Mixture of experts.
@@ -359,19 +388,20 @@ class Model:
     def route(self, layer: int, x: np.ndarray, token: int) -> tuple[np.ndarray, np.ndarray]:
         """x (hidden): the experts' ids and weights. The bias chooses, it does not weigh."""
         c, prefix = self.config, f"layers.{layer}.ffn.gate."
-        scores = np.sqrt(softplus(self.f32_linear(x, prefix + "weight")))
+        scores = self.round.rounded(np.sqrt(softplus(self.f32_linear(x, prefix + "weight"))), 5)
         if layer < c.num_hash_layers:
             ids = self.weights[prefix + "tid2eid"][token]
         else:
             ids = self.choose(scores + self.weights[prefix + "bias"], c.num_experts_per_tok)
-        return ids, c.routed_scaling_factor * scores[ids] / scores[ids].sum()
+        return ids, self.round.rounded(c.routed_scaling_factor * scores[ids] / scores[ids].sum(), 4)
 
     def expert(self, prefix: str, x: np.ndarray, weight: float = 1.0) -> np.ndarray:
         """SwiGLU with clamped inputs, times the weight before w2 (transformers: after it)."""
         limit = self.config.swiglu_limit
         gate = np.minimum(self.fp8_linear(x, prefix + "w1.weight"), limit)
         up = np.clip(self.fp8_linear(x, prefix + "w3.weight"), -limit, limit)
-        return self.fp8_linear(self.round.bf16(weight * silu(gate) * up), prefix + "w2.weight")
+        inner = self.round.rounded(weight * gate * sigmoid(gate) * up, 9)
+        return self.fp8_linear(self.round.bf16(inner), prefix + "w2.weight")
 
     def experts(self, layer: int, x: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """x (n, hidden). The sum is float32 in the reference, in ascending order of ids; an id given twice counts twice."""
@@ -382,7 +412,7 @@ class Model:
             for slot in np.argsort(ids, kind="stable"):
                 y[i] += self.expert(f"{prefix}experts.{ids[slot]}.", x[i], weights[slot])
             y[i] += self.expert(prefix + "shared_experts.", x[i])
-        return self.round.bf16(y)
+        return self.round.bf16(self.round.rounded(y, self.config.num_experts_per_tok))
 
     # The whole.
 
