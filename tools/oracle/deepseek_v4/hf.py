@@ -115,8 +115,9 @@ def module_name(name: str) -> str:
 
 
 def state_of(published: dict, weights: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
-    """transformers' state: experts of a layer in one tensor, w1 above w3."""
-    state = {module_name(n): torch.from_numpy(v) for n, v in weights.items() if ".experts." not in n}
+    """transformers' state: experts of a layer in one tensor, w1 above w3; it has no drafts."""
+    plain = [name for name in weights if ".experts." not in name and not name.startswith("mtp.")]
+    state = {module_name(name): torch.from_numpy(weights[name]) for name in plain}
     for layer in range(published["num_hidden_layers"]):
         part = lambda e, which: weights[f"layers.{layer}.ffn.experts.{e}.{which}.weight"]
         every = range(published["n_routed_experts"])

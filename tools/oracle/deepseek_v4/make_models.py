@@ -225,9 +225,9 @@ def mathematics(config: dict, weights: dict, tokens: list[int], double: np.ndarr
 
 def layer_by_layer(model: reference.Model, streams: np.ndarray, tokens: list[int]) -> np.ndarray:
     """(layers, n, m, hidden): what each layer makes of the golden streams, less the golden streams after it."""
-    rows, positions = np.asarray(tokens), np.arange(len(tokens))
+    positions = np.arange(len(tokens))
     outs = [
-        model.block(layer, streams[layer], rows, positions, reference.LayerState())
+        model.causal_block(f"layers.{layer}", streams[layer], tokens, positions, reference.LayerState())
         for layer in range(model.config.num_hidden_layers)
     ]
     return np.array(outs) - streams[1:]

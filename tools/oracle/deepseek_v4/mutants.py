@@ -69,9 +69,9 @@ def _half_post(self, h, site):
     return x, post / 2, comb
 
 
-def _bias_weighs(self, layer, x, token):
-    ids, _ = reference.Model.route(self, layer, x, token)
-    prefix = f"layers.{layer}.ffn.gate."
+def _bias_weighs(self, block, x, token):
+    ids, _ = reference.Model.route(self, block, x, token)
+    prefix = block + ".ffn.gate."
     scores = np.sqrt(reference.softplus(x @ self.weights[prefix + "weight"].T))
     scores = scores + self.weights.get(prefix + "bias", 0.0)
     return ids, self.config.routed_scaling_factor * scores[ids] / scores[ids].sum()

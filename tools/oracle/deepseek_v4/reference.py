@@ -39,7 +39,6 @@ class Config:
     rms_norm_eps: float
     num_experts_per_tok: int
     n_routed_experts: int
-    num_hash_layers: int
     routed_scaling_factor: float
     swiglu_limit: float
     rope_theta: float
@@ -175,6 +174,7 @@ class Model:
     """forward() gives logits; `margins` collects how clearly every choice was made (last chosen minus first not)."""
 
     def __init__(self, config: dict, weights: dict[str, np.ndarray], mode: str):
+        self.settings = config  # all of config.json, the drafts' fields too
         self.config = Config.of(config)
         self.weights = weights
         self.round = {"f32": Exact, "checkpoint": Published}[mode]()
@@ -347,14 +347,27 @@ class Model:
         """How many entries the query at t sees: an entry is visible to the row that completes it."""
         return (t + 1) // ratio
 
-    def attention(self, layer: int, x: np.ndarray, positions: np.ndarray, state: LayerState) -> np.ndarray:
-        c, prefix = self.config, f"layers.{layer}.attn."
-        ratio = c.compress_ratios[layer]
+    def ratio(self, block: str) -> int:
+        """A draft's blocks (mtp.0) have a window only, like the first layers."""
+        kind, index = block.split(".")
+        return self.config.compress_ratios[int(index)] if kind == "layers" else 0
+
+    def queries(self, prefix: str, x: np.ndarray, positions: np.ndarray, ratio: int) -> tuple[np.ndarray, np.ndarray]:
+        """Queries (n, H, d) and the low-rank vector (n, q_lora_rank) that the indexer's queries come from too."""
+        c = self.config
         low_rank = self.norm(self.fp8_linear(x, prefix + "wq_a.weight"), prefix + "q_norm.weight")
         q = self.fp8_linear(low_rank, prefix + "wq_b.weight").reshape(len(x), c.num_attention_heads, c.head_dim)
-        q = self.rotate(self.unit_heads(q), positions, ratio)
+        return self.rotate(self.unit_heads(q), positions, ratio), low_rank
+
+    def rows(self, prefix: str, x: np.ndarray, positions: np.ndarray, ratio: int) -> np.ndarray:
+        """The cached rows (n, d): one for all heads, key and value at once."""
         kv = self.norm(self.fp8_linear(x, prefix + "wkv.weight"), prefix + "kv_norm.weight")
-        state.kv = append(state.kv, self.cached(self.rotate(kv, positions, ratio)))
+        return self.cached(self.rotate(kv, positions, ratio))
+
+    def attention(self, block: str, x: np.ndarray, positions: np.ndarray, state: LayerState) -> np.ndarray:
+        c, prefix, ratio = self.config, block + ".attn.", self.ratio(block)
+        q, low_rank = self.queries(prefix, x, positions, ratio)
+        state.kv = append(state.kv, self.rows(prefix, x, positions, ratio))
         if ratio:
             self.compress(state.main, prefix + "compressor.", x, positions, ratio)
         if ratio == 4:
@@ -385,11 +398,11 @@ class Model:
 
     # Mixture of experts.
 
-    def route(self, layer: int, x: np.ndarray, token: int) -> tuple[np.ndarray, np.ndarray]:
+    def route(self, block: str, x: np.ndarray, token: int) -> tuple[np.ndarray, np.ndarray]:
         """x (hidden): the experts' ids and weights. The bias chooses, it does not weigh."""
-        c, prefix = self.config, f"layers.{layer}.ffn.gate."
+        c, prefix = self.config, block + ".ffn.gate."
         scores = self.round.rounded(np.sqrt(softplus(self.f32_linear(x, prefix + "weight"))), 5)
-        if layer < c.num_hash_layers:
+        if prefix + "tid2eid" in self.weights:
             ids = self.weights[prefix + "tid2eid"][token]
         else:
             ids = self.choose(scores + self.weights[prefix + "bias"], c.num_experts_per_tok)
@@ -403,12 +416,12 @@ class Model:
         inner = self.round.rounded(weight * gate * sigmoid(gate) * up, 9)
         return self.fp8_linear(self.round.bf16(inner), prefix + "w2.weight")
 
-    def experts(self, layer: int, x: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    def experts(self, block: str, x: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """x (n, hidden). The sum is float32 in the reference, in ascending order of ids; an id given twice counts twice."""
-        prefix = f"layers.{layer}.ffn."
+        prefix = block + ".ffn."
         y = np.zeros_like(x)
         for i, token in enumerate(tokens):
-            ids, weights = self.route(layer, x[i], token)
+            ids, weights = self.route(block, x[i], token)
             for slot in np.argsort(ids, kind="stable"):
                 y[i] += self.expert(f"{prefix}experts.{ids[slot]}.", x[i], weights[slot])
             y[i] += self.expert(prefix + "shared_experts.", x[i])
@@ -416,29 +429,33 @@ class Model:
 
     # The whole.
 
-    def block(self, layer: int, h: np.ndarray, tokens: np.ndarray, positions: np.ndarray, state: LayerState):
-        prefix = f"layers.{layer}."
-        x, post, comb = self.hc_pre(h, prefix + "hc_attn")
-        out = self.attention(layer, self.norm(x, prefix + "attn_norm.weight"), positions, state)
-        h = self.hc_post(out, h, post, comb)
-        x, post, comb = self.hc_pre(h, prefix + "hc_ffn")
-        out = self.experts(layer, self.norm(x, prefix + "ffn_norm.weight"), tokens)
-        return self.hc_post(out, h, post, comb)
+    def block(self, block: str, h: np.ndarray, tokens: np.ndarray, attention) -> np.ndarray:
+        """h (n, m, hidden) through one block; attention(x) is its first site."""
+        x, post, comb = self.hc_pre(h, block + ".hc_attn")
+        h = self.hc_post(attention(self.norm(x, block + ".attn_norm.weight")), h, post, comb)
+        x, post, comb = self.hc_pre(h, block + ".hc_ffn")
+        return self.hc_post(self.experts(block, self.norm(x, block + ".ffn_norm.weight"), tokens), h, post, comb)
+
+    def causal_block(self, block: str, h: np.ndarray, tokens, positions: np.ndarray, state: LayerState) -> np.ndarray:
+        attention = lambda x: self.attention(block, x, positions, state)
+        return self.block(block, h, np.asarray(tokens), attention)
+
+    def embed(self, tokens) -> np.ndarray:
+        """(n, m, hidden): every stream starts as the embedding."""
+        return np.repeat(self.weights["embed.weight"][np.asarray(tokens)][:, None, :], self.config.hc_mult, axis=1)
 
     def streams(self, tokens: list[int], state: State) -> np.ndarray:
         """The streams after every layer: (layers + 1, n, m, hidden), the first are the embeddings."""
-        tokens = np.asarray(tokens)
         positions = state.rows + np.arange(len(tokens))
-        h = np.repeat(self.weights["embed.weight"][tokens][:, None, :], self.config.hc_mult, axis=1)
-        all_h = [h]
+        all_h = [self.embed(tokens)]
         for layer in range(self.config.num_hidden_layers):
-            all_h.append(self.block(layer, all_h[-1], tokens, positions, state.layers[layer]))
+            all_h.append(self.causal_block(f"layers.{layer}", all_h[-1], tokens, positions, state.layers[layer]))
         state.rows += len(tokens)
         return np.array(all_h)
 
-    def logits(self, h: np.ndarray) -> np.ndarray:
-        """h (n, m, hidden): the streams after the last layer."""
-        return self.f32_linear(self.norm(self.hc_head(h), "norm.weight"), "head.weight")
+    def logits(self, h: np.ndarray, prefix: str = "") -> np.ndarray:
+        """h (n, m, hidden): the streams after the last layer, or after a draft's last block (its own norm, one head)."""
+        return self.f32_linear(self.norm(self.hc_head(h, prefix), prefix + "norm.weight"), "head.weight")
 
     def forward(self, tokens: list[int], state: State | None = None) -> np.ndarray:
         """Logits (n, vocab) of tokens that follow what the state has seen."""

@@ -62,13 +62,15 @@ class PublishedDraws(Draws, reference.Published):
     pass
 
 
+KINDS = {"f32": ExactDraws, "checkpoint": PublishedDraws}
+
+
 def responses(config: dict, weights: dict, mode: str, tokens: list[int], trials: int) -> np.ndarray:
     """(trials, n, vocab): logits with errors minus logits without."""
     model = reference.Model(config, weights, mode)
     plain = model.forward(tokens)
-    kind = {"f32": ExactDraws, "checkpoint": PublishedDraws}[mode]
     rows = []
     for trial in range(trials):
-        model.round = kind(1000 + trial)
+        model.round = KINDS[mode](1000 + trial)
         rows.append(model.forward(tokens) - plain)
     return np.array(rows)
