@@ -217,7 +217,8 @@ def main() -> None:
     make("mtp", MTP, run_mtp, wrong, args.out, args.trials)
     kinds = {"anchor at the last verified row": AnchorEarly, "block is causal": Causal,
              "block takes room in the window": ShortWindow, "tap not normed": TapNotNormed}  # fmt: skip
-    wrong = {what: lambda model, tokens, kind=kind: flat(run_dspark(model, tokens, kind)) for what, kind in kinds.items()}
+    run_wrong = lambda kind: lambda model, tokens: flat(run_dspark(model, tokens, kind))
+    wrong = {what: run_wrong(kind) for what, kind in kinds.items()}
     make("dspark", DSPARK, dspark_rows, wrong, args.out, args.trials)
 
 

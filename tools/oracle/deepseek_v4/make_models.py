@@ -76,8 +76,8 @@ VARIANTS = {
                       n_routed_experts=6, num_experts_per_tok=3),
     # The published formats. Every row and block is full, as in the published model: K a multiple of 128, 64 rotated
     # dimensions of 128, a cached group of 64; wo_b has two blocks along K.
-    "full_blocks": variant(33, published=True, vocab_size=31, num_hidden_layers=1, num_hash_layers=0, compress_ratios=[4],
-                           hidden_size=128, num_attention_heads=2, head_dim=128, qk_rope_head_dim=64, q_lora_rank=128,
+    "full_blocks": variant(33, published=True, vocab_size=31, num_hidden_layers=1, num_hash_layers=0,
+                           compress_ratios=[4], hidden_size=128, num_attention_heads=2, head_dim=128, qk_rope_head_dim=64, q_lora_rank=128,
                            o_lora_rank=128, o_groups=2, n_routed_experts=3, moe_intermediate_size=128,
                            index_n_heads=2, index_head_dim=128, index_topk=4),
 }  # fmt: skip
@@ -335,18 +335,20 @@ def table(out: str) -> list[str]:
         "| --- | ---: | ---: | ---: | --- |",
     ]
     for record in records:
-        bound, error, wrong = record["tolerance"]["f32"], record["errors_in_logits"], record["mutants_error_over_tolerance"]
+        bound, error = record["tolerance"]["f32"], record["errors_in_logits"]
+        wrong = record["mutants_error_over_tolerance"]
         weakest = min(wrong, key=wrong.get)
         lines.append(
-            f"| {record['name']} | {bound:.3g} | {error['reference']:.1g} | {error['transformers float32'] / bound:.2f} "
-            f"| {weakest}: {wrong[weakest]:.0f} |"
+            f"| {record['name']} | {bound:.3g} | {error['reference']:.1g} "
+            f"| {error['transformers float32'] / bound:.2f} | {weakest}: {wrong[weakest]:.0f} |"
         )
-    lines += ["", "| wrong engine, error / `f32` tolerance | " + " | ".join(r["name"] for r in records) + " |"]
+    names = " | ".join(record["name"] for record in records)
+    lines += ["", f"| wrong engine, error / `f32` tolerance | {names} |"]
     lines += ["| --- |" + " ---: |" * len(records)]
     for name in mutants.MATHEMATICS:
         cells = [r["mutants_error_over_tolerance"].get(name) for r in records]
         lines.append(f"| {name} | " + " | ".join(f"{c:.0f}" if c else "-" for c in cells) + " |")
-    lines += ["", "| wrong rounding, layer by layer: share changed, rms | " + " | ".join(r["name"] for r in records) + " |"]
+    lines += ["", f"| wrong rounding, layer by layer: share changed, rms | {names} |"]
     lines += ["| --- |" + " ---: |" * len(records)]
     for name in ["float32 errors", *mutants.ROUNDINGS]:
         cells = [r["checkpoint"]["layer_by_layer"].get(name) for r in records]

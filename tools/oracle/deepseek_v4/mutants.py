@@ -161,8 +161,8 @@ def _unit_heads_at_once(self, q):
     return self.round.bf16(q * scale)
 
 
-# The size of act_quant's groups is not among them: with scales that are powers of two it only moves values below 2^-14 of
-# their group's largest, and random rows have none.
+# The size of act_quant's groups is not among them: with scales that are powers of two it only moves values below 2^-14
+# of their group's largest, and random rows have none.
 ROUNDINGS = {
     "inputs of FP8 linears in bf16": _rounding(a8=lambda self, x: x),
     "cached rows in bf16": _rounding(kv=lambda self, x: x),

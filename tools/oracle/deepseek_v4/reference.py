@@ -417,7 +417,10 @@ class Model:
         return self.fp8_linear(self.round.bf16(inner), prefix + "w2.weight")
 
     def experts(self, block: str, x: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """x (n, hidden). The sum is float32 in the reference, in ascending order of ids; an id given twice counts twice."""
+        """x (n, hidden). The sum is float32 in the reference, in ascending order of ids.
+
+        An id that tid2eid gives twice counts twice, as in transformers. The published reference adds one of the two.
+        """
         prefix = block + ".ffn."
         y = np.zeros_like(x)
         for i, token in enumerate(tokens):
@@ -454,7 +457,7 @@ class Model:
         return np.array(all_h)
 
     def logits(self, h: np.ndarray, prefix: str = "") -> np.ndarray:
-        """h (n, m, hidden): the streams after the last layer, or after a draft's last block (its own norm, one head)."""
+        """h (n, m, hidden): the streams after the last layer, or after a draft's last block: own norm, shared head."""
         return self.f32_linear(self.norm(self.hc_head(h, prefix), prefix + "norm.weight"), "head.weight")
 
     def forward(self, tokens: list[int], state: State | None = None) -> np.ndarray:

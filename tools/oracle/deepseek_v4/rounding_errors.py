@@ -5,8 +5,8 @@ The sizes are those of tools/oracle/llama_reference.py, derived from the unit ro
   dot product of length K u sqrt((K + 1)(Q / 6 + y^2 / 3) / 3) with Q the sum of the squared terms, in any order
   exp                     the rounding of its argument x acts as u|x|, the polynomial is good to two units
 A result that is a float32 value has no error: products of bf16 values and most sums of e4m3 products are exact.
-In mode checkpoint the published roundings follow these errors: a value near a tie goes to the other side, as in an engine
-that sums in another order.
+In mode checkpoint the published roundings follow these errors: a value near a tie goes to the other side, as in an
+engine that sums in another order.
 """
 
 from __future__ import annotations
