@@ -1,7 +1,7 @@
 """The drafts of DeepSeek V4 in float64 numpy: the plain MTP block and DSpark, both under mtp.* in the checkpoint.
 
-Written from the published reference (MTPBlock of the first release, DSparkBlock of the later one). transformers has
-neither, so nothing but this reading stands behind them; check.py holds them against reference.py where they overlap.
+Written from the published reference (MTPBlock of the first release, DSparkBlock of the later one); transformers has
+neither. check.py holds them against reference.py where they overlap.
 Roundings are those of reference.py's modes.
 """
 
