@@ -82,7 +82,8 @@ std::unique_ptr<HfCheckpoint> HfCheckpoint::open(const std::string& folder) {
   const HfDialect dialect = read_hf_dialect(config, config_path);
   c->metadata_ = dialect.metadata;
   c->metadata_["general.name"] = {folder_name(folder)};
-  c->read_text(folder, config);
+  c->unsupported_ = dialect.refusal;
+  if (dialect.refusal.empty()) c->read_text(folder, config);
   c->read_shards(folder, dialect);
   c->check_required(dialect, folder);
   c->add_computed(dialect);
@@ -165,7 +166,10 @@ void HfCheckpoint::add_shard(const MappedFile& file, const SafetensorsHeader& he
       fail(Code::kUnsupported,
            "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer", file.path(),
            shown_name(t.name));
-    if (!name->name.empty()) add_tensor(file, t, *name);
+    if (name->name.empty()) continue;
+    const std::optional<Format> format = format_of(t.dtype);
+    declared_.push_back({name->name, {t.shape.rbegin(), t.shape.rend()}, t.dtype, format.has_value(), t.bytes});
+    if (dialect.refusal.empty()) add_tensor(file, t, *name);
   }
 }
 
@@ -174,7 +178,6 @@ void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t
   std::vector<uint64_t> shape(t.shape.rbegin(), t.shape.rend());
   if (std::ranges::find(shape, 0u) != shape.end() || shape.empty() || shape.size() > 2)
     fail(Code::kInput, "{}: tensor '{}' is neither a vector nor a matrix", file.path(), shown_name(t.name));
-  declared_.push_back({name.name, shape, t.dtype, format.has_value(), t.bytes});
   if (!format) {
     if (unsupported_.empty())
       unsupported_ = fmt::format("{}: tensor '{}' is {}; of this architecture stet runs F32, F16 and BF16", file.path(),

@@ -24,7 +24,8 @@ class HfCheckpoint : public TensorSource {
   ~HfCheckpoint() override;
 
   const Metadata& metadata() const override { return metadata_; }
-  // Throws Error(kUnsupported) when a tensor has a dtype that stet does not run; declared() lists those too.
+  // Throws Error(kUnsupported) when stet does not run the family or a tensor's dtype; declared() lists the tensors then
+  // too.
   const std::vector<TensorInfo>& tensors() const override;
   void read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override;
   void release(const TensorInfo& tensor) const override;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <random>
+#include <set>
 
 #include "base/error.h"
 #include "weights/hf/hf_folder_test.h"
@@ -149,6 +150,15 @@ TEST(HfCheckpoint, EveryKeyOfTheConfigurationCounts) {
   with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}, Code::kUnsupported, "RoPE of type 'dynamic'");
   with("rope_scaling", {{"rope_type", "linear"}, {"factor", 2}, {"mscale", 1}}, Code::kUnsupported, "sets mscale");
   with("rope_scaling", {{"rope_type", "llama3"}, {"factor", 8}}, Code::kInput, "low_freq_factor");
+}
+
+TEST(HfCheckpoint, OtherFamiliesCanBeLookedAt) {
+  const auto c = HfCheckpoint::open("tests/golden/deepseek_v4/full_blocks");
+  EXPECT_EQ(std::get<std::string>(c->metadata().at("general.architecture").value), "deepseek_v4");
+  std::set<std::string> formats;
+  for (const FormatSummary& f : summarize(*c, "x").formats) formats.insert(f.format);
+  EXPECT_THAT(formats, testing::IsSupersetOf({"F8_E4M3", "F8_E8M0", "I8", "BF16", "F32"}));
+  EXPECT_THROW(c->tensors(), Error);
 }
 
 TEST(HfCheckpoint, RopeOfBothVersionsOfTransformers) {

@@ -98,8 +98,12 @@ HfDialect read_hf_dialect(const Json& json, const std::string& file) {
            shown_name(unknown), type);
     return dialect;
   }
-  fail(Code::kUnsupported, "{}: model_type '{}' is not supported; as checkpoints of Hugging Face stet runs: {}", file,
-       shown_name(type), families());
+  HfDialect other;
+  other.metadata["general.architecture"] = {type};
+  other.refusal = fmt::format("{}: model_type '{}' is not supported; as checkpoints of Hugging Face stet runs: {}",
+                              file, shown_name(type), families());
+  other.translate = [](const std::string& name) { return HfName{name}; };
+  return other;
 }
 
 }  // namespace stet

@@ -22,14 +22,16 @@ struct HfName {
 
 struct HfDialect {
   Metadata metadata;
+  std::string refusal;  // why stet does not run the family, of which it knows no more than the name; empty: it does
   // Nothing: the family has no such tensor.
   std::function<std::optional<HfName>(const std::string& theirs)> translate;
   std::vector<std::string> required;                   // theirs; whose absence would mean something else to src/models
   std::map<std::string, std::vector<float>> computed;  // tensors that a GGUF file stores and the configuration implies
 };
 
-// config: config.json. Every key is used, cannot change the answer, or is refused by name: throws Error(kUnsupported)
-// for what stet does not run, Error(kInput) for contradictions.
+// config: config.json. Every key of a family that stet runs is used, cannot change the answer, or is refused by name:
+// throws Error(kUnsupported) for what stet does not run, Error(kInput) for contradictions. Of another family only the
+// name is read.
 HfDialect read_hf_dialect(const Json& config, const std::string& file);
 
 // One family each, in <id>_dialect.cpp. The caller sees to keys that it did not ask for.
