@@ -153,7 +153,7 @@ class ConfigTranslator {
       fail(Code::kInput, "{}: compress_ratios has {} entries for {} layers", config_.what(), all.size(), layers);
     auto list = std::make_shared<MetaArray>();
     for (uint64_t l = 0; l < layers; ++l) list->push_back({static_cast<uint64_t>(all[l])});
-    metadata_["deepseek_v4.attention.compress_ratios"] = {std::shared_ptr<const MetaArray>(std::move(list))};
+    put("attention.compress_ratios", {std::shared_ptr<const MetaArray>(std::move(list))});
   }
 
   // Layers without entries rotate by rope_theta alone, the others by compress_rope_theta and rope_scaling.
@@ -163,7 +163,8 @@ class ConfigTranslator {
     if (!hf_given(config_, "rope_scaling")) return;
     StrictObject rope(config_.any("rope_scaling"), config_.what() + ": rope_scaling");
     for (const char* key : {"type", "rope_type"}) hf_require(rope, key, "yarn");
-    put("compress.rope.scaling.type", {std::string("yarn")});
+    const MetaValue rope_type{std::string("yarn")};
+    put("compress.rope.scaling.type", rope_type);
     put("compress.rope.scaling.factor", {rope.number("factor", 1e-3, 1e6)});
     put("compress.rope.scaling.original_context_length", {rope.number("original_max_position_embeddings", 1, 1e9)});
     put("compress.rope.scaling.yarn_beta_fast", {rope.number("beta_fast", 1e-3, 1e6)});
