@@ -53,6 +53,20 @@ uint32_t ConfigReader::u32_or(std::string_view key, uint32_t low, uint32_t high,
   return has(key) ? u32(key, low, high) : (find(key), otherwise);
 }
 
+std::vector<uint32_t> ConfigReader::u32_list(std::string_view key, size_t size, uint32_t low, uint32_t high) {
+  const MetaValue* v = find(key);
+  const auto* list = v == nullptr ? nullptr : std::get_if<std::shared_ptr<const MetaArray>>(&v->value);
+  if (list == nullptr || (*list)->size() != size) fail(Code::kInput, "{} is no list of {} integers", full(key), size);
+  std::vector<uint32_t> out;
+  for (const MetaValue& item : **list) {
+    const std::optional<double> x = as_number(item);
+    if (!x || *x != std::floor(*x) || *x < low || *x > high)
+      fail(Code::kInput, "{} holds something other than integers from {} to {}", full(key), low, high);
+    out.push_back(static_cast<uint32_t>(*x));
+  }
+  return out;
+}
+
 std::string ConfigReader::text_or(std::string_view key, std::string_view otherwise) {
   const MetaValue* v = find(key);
   if (v == nullptr) return std::string(otherwise);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weights/tensor_source.h"
 
@@ -22,6 +23,8 @@ class ConfigReader {
   // Throws Error(kInput) when the key is missing or not a finite number in [low, high].
   double number(std::string_view key, double low, double high);
   double number_or(std::string_view key, double low, double high, double otherwise);
+  // Throws Error(kInput) when the key is missing or no list of `size` integers in [low, high].
+  std::vector<uint32_t> u32_list(std::string_view key, size_t size, uint32_t low, uint32_t high);
   std::string text_or(std::string_view key, std::string_view otherwise);
   bool has(std::string_view key) const;
 

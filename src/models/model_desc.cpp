@@ -74,6 +74,12 @@ const float* ModelWeights::vector(const std::string& name) const {
   return v;
 }
 
+const StateRows& ModelWeights::state(const std::string& name) const {
+  const auto it = states.find(name);
+  STET_CHECK(it != states.end());
+  return it->second;
+}
+
 ModelDesc describe_model(const TensorSource& source) {
   const std::string architecture = text_of(source, "general.architecture");
   ModelDesc desc = describe_architecture(architecture, source);

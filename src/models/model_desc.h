@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,29 +26,43 @@ struct TensorSpec {
   std::vector<uint64_t> shape;
 };
 
+// State of a layer that is no KV cache: a row of `width` floats for every `ratio` positions (kernels/common/state_rows.h). Rows are
+// addressed by absolute position, so that a rollback only moves a cursor.
+struct StateSpec {
+  std::string name;
+  uint32_t width = 0;
+  uint32_t ratio = 1;
+};
+
 struct ModelDesc;
 
 // What the layer program may refer to while it records a list.
 struct ModelWeights {
   const PackedModel& pack;
   const std::vector<AttendShape>& attend;  // one a layer
+  const std::vector<RopeRows>& ropes;      // of ModelDesc::rope, then of further_ropes
+  const std::map<std::string, StateRows>& states;  // by the names of ModelDesc::states
 
   const PackedMatrix& matrix(const std::string& name) const;
   const float* vector(const std::string& name) const;
+  const StateRows& state(const std::string& name) const;
 };
 
 struct ModelDesc {
   std::string architecture;
   std::string name;
   uint32_t layers = 0, hidden = 0, ffn = 0, vocab = 0;
-  uint32_t heads = 0, kv_heads = 0, head_dim = 0;
+  uint32_t heads = 0, kv_heads = 0, head_dim = 0;  // kv_heads 0: all that the model remembers is in `states`
   uint32_t context = 0;  // trained length, in tokens
   float norm_eps = 0.0f;
   float attention_scale = 0.0f;
   RopeSpec rope;
+  std::vector<RopeSpec> further_ropes;  // where layers differ
+  std::vector<StateSpec> states;
   bool tied = false;  // the head is the embedding table
   std::vector<TensorSpec> tensors;
   bool synthetic = false;
+  std::shared_ptr<const void> settings;  // what only the model's own file understands
 
   // The body of a step: from tokens to the residual stream of the last layer.
   void (*record_body)(const ModelDesc&, const ModelWeights&, ListBuilder&) = nullptr;

@@ -14,6 +14,7 @@ class RopeTable {
  public:
   RopeTable(const RopeSpec& spec, uint32_t positions);
 
+  uint32_t dim() const { return static_cast<uint32_t>(spec_.frequency.size()) * 2; }
   const float* data() const { return reinterpret_cast<const float*>(rows_.data()); }
   // Rows 0 .. positions - 1 are there afterwards.
   void ensure(uint32_t positions);

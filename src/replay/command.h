@@ -8,6 +8,7 @@
 
 #include "formats/pack.h"
 #include "kernels/attend/attend.h"
+#include "replay/op_specs.h"
 
 namespace stet {
 
@@ -55,6 +56,17 @@ enum class Op : uint8_t {
 // embed:   out = row of `matrix` for each token
 // rmsnorm: out = rmsnorm(in, weight)
 // swiglu:  out = silu(in) * in2
+// repeat:  out = in, as often as it fits
+// hyper_gates: gates of the streams (in) and their products (in2); hyper_mix: a site's input of streams (in) and gates (in2);
+//   hyper_post: streams of a site's output (in), the streams (in2) and gates (in3)
+// turn_heads, cache_row: of in; cache_row stores its row
+// pool_row: [in, in2 + position], stored; pool_entry: the entry that closes with it, or zeros
+// choose_entries: of queries (in) and the weights of their heads (in2)
+// union_attend: of q (in), over the entries listed in in2, where there is one
+// grouped: matrix * in, group by group
+// route: ids and weights, of the router's products (in)
+// expert_gate: of in, by route (in2); expert_down: of that (in), by route (in2), plus in3
+// swiglu_limit: swiglu with clamped inputs
 #define ROW_OP(id) id,
 #include "replay/row_ops.def"
 #undef ROW_OP
@@ -67,12 +79,14 @@ struct Command {
   const Buffer* in2 = nullptr;
   const Buffer* in3 = nullptr;
   const Buffer* out = nullptr;
-  PackedMatrix matrix;             // embed, matvec
+  PackedMatrix matrix;             // embed, matvec, grouped; route: the experts of every token
   bool accumulate = false;         // matvec: add to out
   const float* weight = nullptr;   // rmsnorm
   float eps = 0.0f;                // rmsnorm
-  bool from_head = false;          // rmsnorm: row 0 of `in` is row head_first of the pass
+  bool from_head = false;          // rmsnorm, repeat: row 0 of `in` is row head_first of the pass
   const AttendShape* shape = nullptr;  // store, attend
+  OpSpec spec;                     // row ops that need more
+  uint32_t parts = 1;              // row ops: into how many parts a row is cut; any worker may run any of them
 
   // The row of `in` that row 0 of `out` comes from.
   uint32_t first_row(const StepParams& params) const { return from_head ? params.head_first : 0; }

@@ -64,7 +64,8 @@ void CpuInterpreter::run_stage(const LoweredList& list, const Stage& stage, cons
 void CpuInterpreter::run_rows(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker) {
   const Command& c = *stage.commands[0];
   const RowOp op = row_op(c.op);
-  worker.for_tiles(rows, 1, [&](uint32_t r) { op(kernels_, c, params, r); });
+  // Rows of one part follow each other: its weights stay in the cache.
+  worker.for_tiles(rows * c.parts, 1, [&](uint32_t t) { op(kernels_, c, params, t % rows, t / rows); });
 }
 
 CpuInterpreter::Prepared CpuInterpreter::activations(const Stage& stage, uint32_t rows, uint8_t* memory) const {

@@ -23,13 +23,25 @@ class Lowerer {
   const Command* take() { return &commands_[next_++]; }
 
   void lower_next() {
-    if (fusion_ != Fusion::none && is(Op::rmsnorm) && is(Op::matvec, 1) && peek(1)->in == peek()->out)
+    if (fusion_ != Fusion::none && is(Op::rmsnorm) && is(Op::matvec, 1) && peek(1)->in == peek()->out && !read_later(peek()->out))
       return lower_projection(Stage::Source::norm);
     if ((fusion_ == Fusion::narrow || fusion_ == Fusion::device) && is(Op::store) && is(Op::attend, 1)) return lower_attend_runs();
     if (is(Op::matvec)) return lower_projection(Stage::Source::buffer);
     const Command* c = take();
     Stage stage = make_stage(simple_kind(c->op), {c});
     stages_.push_back(stage);
+  }
+
+  // Whether a norm's output is wanted behind the products that follow it: then it has to be materialised.
+  bool read_later(const Buffer* out) const {
+    size_t i = next_ + 1;
+    while (i < commands_.size() && commands_[i].op == Op::matvec && commands_[i].in == out) ++i;
+    for (; i < commands_.size(); ++i) {
+      const Command& c = commands_[i];
+      if (c.in == out || c.in2 == out || c.in3 == out) return true;
+      if (c.out == out) return false;
+    }
+    return false;
   }
 
   static Stage::Kind simple_kind(Op op) {

@@ -36,7 +36,7 @@ struct RowSample {
   }
   std::vector<float> run(const Kernels& kernels) {
     std::fill_n(out.data, out.width, 0.0f);
-    row_op(c.op)(kernels, c, params, 0);
+    for (uint32_t part = 0; part < c.parts; ++part) row_op(c.op)(kernels, c, params, 0, part);
     return {out.data, out.data + out.width};
   }
 
@@ -66,11 +66,11 @@ void gated_tiles(Qualifier& q) {
 }  // namespace
 
 void Qualifier::row_ops() {
-  std::set<std::tuple<Op, const float*, uint32_t, uint32_t>> seen;
+  std::set<std::tuple<Op, const float*, uint32_t, uint32_t, std::string>> seen;
   for (const CommandList* list : scope.lists)
     for (const Command& c : list->commands) {
       const uint32_t in_width = c.in == nullptr ? 0 : c.in->width;
-      if (row_op(c.op) == nullptr || !seen.emplace(c.op, c.weight, in_width, c.out->width).second) continue;
+      if (row_op(c.op) == nullptr || !seen.emplace(c.op, c.weight, in_width, c.out->width, describe_spec(c.spec)).second) continue;
       RowSample sample(c);
       for (uint32_t round = 0; round < kRounds; ++round) {
         sample.fill(round);

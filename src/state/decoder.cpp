@@ -10,24 +10,13 @@
 namespace stet {
 namespace {
 
-KvLayout make_layout(const ModelDesc& desc, KvFormat format) {
-  KvLayout layout{format, desc.kv_heads, desc.head_dim};
-  if (format == KvFormat::q8 && desc.head_dim % 32 != 0)
-    fail(Code::kUnsupported, "the q8 KV cache needs attention heads of a multiple of 32 elements; this model has {}: use --kv f16",
-         desc.head_dim);
-  layout.chunk_stride = layout.chunk_bytes() * desc.layers;
-  return layout;
-}
-
 // One row makes its activations where it needs them; more rows have them made once.
 Fusion device_fusion(uint32_t rows) { return rows == 1 ? Fusion::narrow : Fusion::device; }
-
-uint64_t chunks_for(uint64_t tokens) { return (tokens + kSlots - 1) / kSlots; }
 
 }  // namespace
 
 uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens) {
-  return make_layout(desc, format).chunk_stride * chunks_for(tokens);
+  return plan_state(desc, format).bytes(tokens);
 }
 
 Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& kernels, WorkerPool& pool,
@@ -35,15 +24,19 @@ Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& 
     : desc_(desc),
       pack_key_(pack.key()),
       options_(options),
-      rope_(desc.rope, options.context),
-      kv_(kv_bytes(desc, options.kv, options.context)),
+      plan_(plan_state(desc, options.kv)),
+      kv_(plan_.bytes(options.context)),
       attend_(desc.layers) {
   STET_CHECK(options.context >= 1 && options.prompt_rows >= 1 && options.prompt_rows <= kWideRows);
-  const KvLayout layout = make_layout(desc, options.kv);
+  ropes_.push_back(std::make_unique<RopeTable>(desc.rope, options.context));
+  for (const RopeSpec& spec : desc.further_ropes) ropes_.push_back(std::make_unique<RopeTable>(spec, options.context));
+  uint8_t* const memory = reinterpret_cast<uint8_t*>(kv_.data());
   for (uint32_t l = 0; l < desc.layers; ++l)
-    attend_[l] = {layout, reinterpret_cast<uint8_t*>(kv_.data()) + l * layout.chunk_bytes(), desc.heads, desc.attention_scale,
-                  desc.rope_dim(), rope_.data()};
-  record({pack, attend_});
+    attend_[l] = {plan_.kv, memory + l * plan_.kv.chunk_bytes(), desc.heads, desc.attention_scale, desc.rope_dim(), ropes_[0]->data()};
+  states_ = place_states(desc, plan_, memory);
+  std::vector<RopeRows> ropes;
+  for (const auto& table : ropes_) ropes.push_back({table->data(), table->dim()});
+  record({pack, attend_, ropes, states_});
   make_interpreters(kernels, pool, arm_options);
   life_.advance(LifeState::loaded);
   if (arm_options.qualify != Qualify::later) arm(arm_options);
@@ -63,7 +56,7 @@ void Decoder::make_interpreters(const Kernels& kernels, WorkerPool& pool, const 
         if (list->list != nullptr) plan.lists.push_back(list);
   plan.cache = {kv_.data(), kv_bytes(desc_, options_.kv, options_.context)};
   plan.rope_row_bytes = uint64_t{desc_.rope_dim()} * 2 * sizeof(float);
-  plan.rope = {rope_.data(), plan.rope_row_bytes * options_.context};
+  plan.rope = {ropes_[0]->data(), plan.rope_row_bytes * options_.context};
   plan.context = options_.context;
   plan.progress = arm.progress;
   cuda_ = make_cuda_interpreter(plan);
@@ -119,9 +112,9 @@ uint32_t Decoder::pass_rows(size_t left) const {
 }
 
 void Decoder::reach(uint32_t positions) {
-  rope_.ensure(positions);
+  for (const auto& table : ropes_) table->ensure(positions);
   if (cuda_) return cuda_->extend_rope(positions);
-  kv_.commit(attend_[0].layout.chunk_stride * chunks_for(positions));
+  kv_.commit(plan_.bytes(positions));
 }
 
 void Decoder::run_pass(std::span<const int32_t> tokens, uint32_t position) {
@@ -212,7 +205,7 @@ Decoder::ListTimes Decoder::time_lists(uint32_t rows, uint32_t position, uint32_
 
 void Decoder::fetch_kv(uint32_t positions) {
   if (!cuda_) return;
-  const uint64_t bytes = attend_[0].layout.chunk_stride * chunks_for(positions);
+  const uint64_t bytes = plan_.bytes(positions);
   kv_.commit(bytes);
   cuda_->fetch_cache(bytes);
 }
@@ -232,6 +225,8 @@ uint64_t Decoder::kv_hash(uint32_t positions) {
         }
         hash = xxh3(row.data(), row.size() * sizeof(float), hash);
       }
+  for (const auto& [name, rows] : states_)
+    for (uint32_t i = 0; i < positions / rows.ratio; ++i) hash = xxh3(rows.row(i), size_t{rows.width} * sizeof(float), hash);
   return hash;
 }
 

@@ -12,6 +12,7 @@
 #include "models/rope_table.h"
 #include "replay/cuda_interpreter.h"
 #include "replay/life.h"
+#include "state/state_plan.h"
 
 namespace stet {
 
@@ -109,7 +110,7 @@ class Decoder {
   // On the processor: replayed runs write down when their stages end (replay/interpreter.h); null: no more.
   void set_marks(StageMarks* marks) { cpu_->set_marks(marks); }
 
-  // XXH3-64 of the KV rows of positions 0 .. positions - 1, element by element.
+  // XXH3-64 of the KV rows and states of positions 0 .. positions - 1, element by element.
   uint64_t kv_hash(uint32_t positions);
   // The KV rows of positions 0 .. positions - 1 are in the memory below when this returns, wherever the lists run.
   void fetch_kv(uint32_t positions);
@@ -155,8 +156,10 @@ class Decoder {
   DecoderOptions options_;
   Life life_;
   Qualification qualification_;
-  RopeTable rope_;
-  Reservation kv_;
+  std::vector<std::unique_ptr<RopeTable>> ropes_;  // of ModelDesc::rope, then of further_ropes
+  StatePlan plan_;
+  Reservation kv_;                   // all state, as plan_ lays it out
+  std::map<std::string, StateRows> states_;
   std::vector<AttendShape> attend_;  // one a layer
   BufferSet buffers_;
   std::array<Recorded, kNarrowRows + 1> bodies_, heads_;  // by width; the last body is the wide one

@@ -108,7 +108,7 @@ void Decoder::compare_rows(const char* what, const Buffer& buffer, const float* 
 uint64_t Decoder::compare_lists(uint32_t seed) {
   const uint32_t rows = sample_rows();
   const std::vector<int32_t> tokens = sample_tokens(rows, desc_.vocab, seed);
-  kv_.commit(attend_[0].layout.chunk_stride * ((rows + kSlots - 1) / kSlots));
+  kv_.commit(plan_.bytes(rows));
   const std::vector<float> want = eager_rows(*cpu_, tokens);
   uint64_t compared = 0;
   if (cuda_) {
@@ -154,7 +154,7 @@ void Decoder::qualify(const ArmOptions& options) {
   }
   if (options.progress) options.progress("comparing the kernels with the reference", 0, 0);
   QualifyScope scope{{}, widths(), std::min(options_.context, kQualifyPositions)};
-  rope_.ensure(scope.positions);
+  for (const auto& table : ropes_) table->ensure(scope.positions);
   for (const Recorded& body : bodies_) scope.lists.push_back(&body.list);
   for (const Recorded& head : heads_) scope.lists.push_back(&head.list);
   uint64_t rows = qualify_kernels(cpu_->kernels(), scope);

@@ -3,7 +3,7 @@
 
 namespace stet {
 
-void row_embed(const Kernels&, const Command& c, const StepParams& params, uint32_t row) {
+void row_embed(const Kernels&, const Command& c, const StepParams& params, uint32_t row, uint32_t) {
   const uint32_t token = static_cast<uint32_t>(params.tokens[row]);
   STET_CHECK(token < c.matrix.rows);
   const auto element = pack_traits(c.matrix.format).element;

@@ -23,7 +23,9 @@ std::string text_of(const MappedFile& file) {
   return text;
 }
 
-std::optional<Format> format_of(const std::string& dtype) {
+// The format that a tensor is read as; nothing: stet cannot read it.
+std::optional<Format> format_of(const std::string& dtype, const HfName& name) {
+  if (name.whole_numbers) return dtype == "I64" ? std::optional(Format::f32) : std::nullopt;
   if (dtype == "F32") return Format::f32;
   if (dtype == "F16") return Format::f16;
   if (dtype == "BF16") return Format::bf16;
@@ -167,14 +169,14 @@ void HfCheckpoint::add_shard(const MappedFile& file, const SafetensorsHeader& he
            "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer", file.path(),
            shown_name(t.name));
     if (name->name.empty()) continue;
-    const std::optional<Format> format = format_of(t.dtype);
+    const std::optional<Format> format = format_of(t.dtype, *name);
     declared_.push_back({name->name, {t.shape.rbegin(), t.shape.rend()}, t.dtype, format.has_value(), t.bytes});
     if (dialect.refusal.empty()) add_tensor(file, t, *name);
   }
 }
 
 void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t, const HfName& name) {
-  const std::optional<Format> format = format_of(t.dtype);
+  const std::optional<Format> format = format_of(t.dtype, name);
   std::vector<uint64_t> shape(t.shape.rbegin(), t.shape.rend());
   if (std::ranges::find(shape, 0u) != shape.end() || shape.empty() || shape.size() > 2)
     fail(Code::kInput, "{}: tensor '{}' is neither a vector nor a matrix", file.path(), shown_name(t.name));
@@ -184,7 +186,7 @@ void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t
                                  shown_name(t.name), t.dtype);
     return;
   }
-  Place place{.file = &file, .offset = t.offset, .computed = {}};
+  Place place{.file = &file, .offset = t.offset, .computed = {}, .whole_numbers = name.whole_numbers};
   if (name.rotated_heads != 0) {
     const uint64_t rows = shape.size() == 2 ? shape[1] : 0;
     if (rows == 0 || rows % name.rotated_heads != 0 || rows / name.rotated_heads % 2 != 0)
@@ -193,7 +195,7 @@ void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t
     place.row_bytes = t.bytes / rows;
     place.head_rows = static_cast<uint32_t>(rows / name.rotated_heads);
   }
-  tensors_.push_back({name.name, shape, *format, t.bytes});
+  tensors_.push_back({name.name, shape, *format, name.whole_numbers ? t.bytes / 2 : t.bytes});
   places_.emplace(name.name, std::move(place));
 }
 
@@ -228,6 +230,8 @@ void HfCheckpoint::read(const TensorInfo& tensor, uint64_t offset, std::span<std
   const Place& p = place(tensor);
   if (p.file == nullptr) {
     std::memcpy(out.data(), reinterpret_cast<const std::byte*>(p.computed.data()) + offset, out.size());
+  } else if (p.whole_numbers) {
+    read_whole_numbers(tensor, p, offset, out);
   } else if (p.head_rows != 0) {
     read_rows(p, offset, out);
   } else {
@@ -248,9 +252,27 @@ void HfCheckpoint::read_rows(const Place& p, uint64_t offset, std::span<std::byt
   }
 }
 
+// Any piece of the tensor, so the first and the last number may be cut.
+void HfCheckpoint::read_whole_numbers(const TensorInfo& tensor, const Place& p, uint64_t offset,
+                                      std::span<std::byte> out) const {
+  constexpr int64_t kMost = 1 << 24;  // below it every whole number is a F32
+  if (out.empty()) return;
+  const uint64_t first = offset / sizeof(float), end = (offset + out.size() + sizeof(float) - 1) / sizeof(float);
+  std::vector<int64_t> numbers(end - first);
+  p.file->read(p.offset + first * sizeof(int64_t), std::as_writable_bytes(std::span(numbers)));
+  std::vector<float> floats;
+  for (const int64_t n : numbers) {
+    if (n < 0 || n >= kMost)
+      fail(Code::kInput, "{}: tensor '{}' holds {}; ids from 0 to {} are possible", p.file->path(), tensor.name, n,
+           kMost - 1);
+    floats.push_back(static_cast<float>(n));
+  }
+  std::memcpy(out.data(), reinterpret_cast<const std::byte*>(floats.data()) + offset % sizeof(float), out.size());
+}
+
 void HfCheckpoint::release(const TensorInfo& tensor) const {
   const Place& p = place(tensor);
-  if (p.file != nullptr) p.file->release(p.offset, tensor.bytes);
+  if (p.file != nullptr) p.file->release(p.offset, p.whole_numbers ? 2 * tensor.bytes : tensor.bytes);
 }
 
 std::string HfCheckpoint::identity() const {

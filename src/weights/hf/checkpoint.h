@@ -40,7 +40,8 @@ class HfCheckpoint : public TensorSource {
     uint64_t offset = 0;
     std::vector<float> computed;
     uint64_t row_bytes = 0;
-    uint32_t head_rows = 0;  // of a head whose rows change places; 0: they stay
+    uint32_t head_rows = 0;      // of a head whose rows change places; 0: they stay
+    bool whole_numbers = false;  // I64 in the file, F32 here
   };
 
   HfCheckpoint() = default;
@@ -54,6 +55,8 @@ class HfCheckpoint : public TensorSource {
   void read_text(const std::string& folder, const Json& config);
   void read_chat_template(const std::string& folder);
   void read_rows(const Place& place, uint64_t offset, std::span<std::byte> out) const;
+  void read_whole_numbers(const TensorInfo& tensor, const Place& place, uint64_t offset,
+                          std::span<std::byte> out) const;
   const Place& place(const TensorInfo& tensor) const;
 
   std::vector<std::unique_ptr<MappedFile>> files_;  // in the order in which they were read

@@ -18,6 +18,7 @@ struct HfName {
   std::string name;  // as src/models calls it; empty: it cannot change the answer and is left out
   uint32_t rotated_heads =
       0;  // its rows are this many heads with the pairs of a rotation half a head apart; 0: any rows
+  bool whole_numbers = false;  // an I64 table of ids below 2^24: read as F32, which holds each of them exactly
 };
 
 struct HfDialect {

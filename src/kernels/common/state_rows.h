@@ -1,0 +1,26 @@
+// Rows of a layer's state, one for every `ratio` positions, addressed by absolute position: row i is that of positions
+// ratio * i .. ratio * (i + 1) - 1. They lie in chunks of 128 positions, as the KV cache does, so that all state grows
+// together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attend/kv_layout.h"
+
+namespace stet {
+
+struct StateRows {
+  uint8_t* first = nullptr;  // row 0, 64-byte aligned
+  size_t chunk_stride = 0;   // bytes from one chunk of positions to the next
+  uint32_t width = 0;        // floats a row
+  uint32_t ratio = 1;        // a power of two up to kSlots
+
+  uint32_t rows_of_chunk() const { return kSlots / ratio; }
+  float* row(uint32_t i) const {
+    const uint32_t n = rows_of_chunk();
+    return reinterpret_cast<float*>(first + i / n * chunk_stride) + size_t{i % n} * width;
+  }
+};
+
+}  // namespace stet

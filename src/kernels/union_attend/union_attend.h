@@ -1,0 +1,35 @@
+// Attention of one query head over a window of rows and a set of entries, one softmax over both and a sink (DeepSeek
+// V4). A row is key and value at once, and one row serves all heads.
+//
+// The key list of the row at position t is canonical: the rows max(0, t - window + 1) .. t, cut into chunks at
+// multiples of 128 of the absolute position; then the entries it attends to, ascending, cut every 128 of the list.
+// Chunks are computed and joined as docs/numerics.md 6.2 says (s = dot * scale; 8 partial sums; p = exp(s - m); 16
+// lanes; tree over the chunks of the list). At the end, with the sink s: M = max(m, s), w = exp(m - M), l = l * w +
+// exp(s - M), y_d = (o_d * w) / l. Then the last rope_dim elements of y are turned back by the angle of t. Guarantee:
+// exact. Limits: width <= kMaxUnionDim.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attend/attend.h"
+#include "kernels/common/state_rows.h"
+
+namespace stet {
+
+constexpr uint32_t kMaxUnionDim = 512;
+
+struct UnionSpec {
+  StateRows rows;     // one a position
+  StateRows entries;  // width 0: none
+  uint32_t window = 0;
+  uint32_t top = 0;  // a row attends to that many entries at most; 0: to all that it sees
+  uint32_t heads = 0;
+  float scale = 1.0f;
+  const float* sinks = nullptr;  // [heads]
+};
+
+// q [width] of head `head`, rotated; chosen [top]: the row's entries, as choose_entries lists them (null when top is
+// 0). y [width], not turned back.
+void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y);
+
+}  // namespace stet

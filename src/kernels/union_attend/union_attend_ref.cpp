@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "kernels/common/math_ref.h"
+#include "kernels/common/norm_ref.h"
+#include "kernels/entries/entries.h"
+#include "kernels/union_attend/union_attend.h"
+
+namespace stet {
+namespace {
+
+struct UnionPart {
+  float m, l;
+  float o[kMaxUnionDim];
+};
+
+void join_union(const UnionPart& a, const UnionPart& b, uint32_t dim, UnionPart& out) {
+  const float m = std::max(a.m, b.m);
+  const float wa = exp_ref(a.m - m), wb = exp_ref(b.m - m);
+  out.m = m;
+  out.l = a.l * wa + b.l * wb;
+  for (uint32_t d = 0; d < dim; ++d) out.o[d] = a.o[d] * wa + b.o[d] * wb;
+}
+
+// Up to kSlots keys.
+void attend_keys(const float* const* keys, uint32_t n, const float* q, uint32_t dim, float scale, UnionPart& part) {
+  float s[kSlots] = {}, lanes[16] = {};
+  for (uint32_t j = 0; j < n; ++j) s[j] = dot8_ref(q, keys[j], dim) * scale;
+  part.m = s[0];
+  for (uint32_t j = 1; j < n; ++j) part.m = std::max(part.m, s[j]);
+  std::fill_n(part.o, dim, 0.0f);
+  for (uint32_t j = 0; j < n; ++j) {
+    const float p = exp_ref(s[j] - part.m);
+    lanes[j % 16] = lanes[j % 16] + p;
+    for (uint32_t d = 0; d < dim; ++d) part.o[d] = fma32(p, keys[j][d], part.o[d]);
+  }
+  part.l = fold16_ref(lanes);
+}
+
+}  // namespace
+
+void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
+  const uint32_t dim = spec.rows.width;
+  const float* keys[kSlots];
+  JoinTree<UnionPart, join_union> tree(dim);
+  for (uint32_t next = t < spec.window ? 0 : t - spec.window + 1; next <= t;) {
+    uint32_t n = 0;
+    do keys[n++] = spec.rows.row(next++);
+    while (next <= t && next % kSlots != 0);
+    attend_keys(keys, n, q, dim, spec.scale, tree.next());
+    tree.push();
+  }
+  const uint32_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
+  const bool listed = spec.top != 0 && seen > spec.top;
+  const uint32_t count = listed ? spec.top : seen;
+  for (uint32_t first = 0; first < count; first += kSlots) {
+    const uint32_t n = std::min(kSlots, count - first);
+    for (uint32_t i = 0; i < n; ++i) {
+      // Whatever a damaged list holds, only entries that the row sees are read.
+      const uint32_t j =
+          listed ? std::min(static_cast<uint32_t>(std::max(chosen[first + i], 0.0f)), seen - 1) : first + i;
+      keys[i] = spec.entries.row(j);
+    }
+    attend_keys(keys, n, q, dim, spec.scale, tree.next());
+    tree.push();
+  }
+  const UnionPart& all = tree.finish();
+  const float m = std::max(all.m, spec.sinks[head]), w = exp_ref(all.m - m);
+  const float l = all.l * w + exp_ref(spec.sinks[head] - m);
+  for (uint32_t d = 0; d < dim; ++d) y[d] = (all.o[d] * w) / l;
+}
+
+}  // namespace stet

@@ -1,0 +1,77 @@
+// What row ops need to know beyond their buffers: constants and addresses that never change while a list lives.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "kernels/attend/attend.h"
+#include "kernels/entries/entries.h"
+#include "kernels/experts/experts.h"
+#include "kernels/hyper/hyper.h"
+#include "kernels/route/route.h"
+#include "kernels/union_attend/union_attend.h"
+
+namespace stet {
+
+// Cosines and signed sines of one rotation, a row a position.
+struct RopeRows {
+  const float* first = nullptr;  // [position][2][dim]
+  uint32_t dim = 0;
+
+  RopeRow at(uint32_t position) const {
+    const float* row = first + size_t{position} * 2 * dim;
+    return {row, row + dim};
+  }
+};
+
+// turn_heads: unit norm, where asked for, and rotation of every head's end. A part is a head.
+struct HeadsSpec {
+  uint32_t head_dim = 0;
+  RopeRows rope;
+  bool unit = false;
+  float eps = 0.0f;
+};
+
+// cache_row: the end of the row is rotated, and the row stored at its position.
+struct CacheSpec {
+  StateRows rows;
+  RopeRows rope;
+};
+
+// pool_row: [c, z + position[t mod ratio]] stored at t.
+struct PoolRowSpec {
+  StateRows rows;
+  PackedMatrix position;  // (ratio, width of c)
+};
+
+// pool_entry: the entry that closes at t, normed, rotated by the angle of its first own row, and stored.
+struct EntrySpec {
+  PoolSpec pool;
+  const float* norm = nullptr;
+  float eps = 0.0f;
+  RopeRows rope;
+};
+
+struct UnionAttendSpec {
+  UnionSpec attend;
+  RopeRows rope;
+};
+
+// grouped: rows of the matrix in `groups` equal runs, each times its own run of the input. A part is a tile.
+struct GroupedSpec {
+  uint32_t groups = 1;
+};
+
+// swiglu_limit
+struct LimitSpec {
+  float limit = 0.0f;
+};
+
+using OpSpec = std::variant<std::monostate, HyperSpec, HeadsSpec, CacheSpec, PoolRowSpec, EntrySpec, ChooseSpec,
+                            UnionAttendSpec, GroupedSpec, RouteSpec, LimitSpec, std::shared_ptr<const ExpertsSpec>>;
+
+// Equal just when two specs have the same shapes and constants: part of a verdict's key. Empty without a spec.
+std::string describe_spec(const OpSpec& spec);
+
+}  // namespace stet

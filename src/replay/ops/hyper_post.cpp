@@ -1,0 +1,10 @@
+#include "replay/row_ops.h"
+
+namespace stet {
+
+void row_hyper_post(const Kernels&, const Command& c, const StepParams&, uint32_t row, uint32_t) {
+  const uint32_t streams = std::get<HyperSpec>(c.spec).streams;
+  hyper_post_ref(streams, c.in->row(row), c.in2->row(row), c.in->width, c.in3->row(row), c.out->row(row));
+}
+
+}  // namespace stet

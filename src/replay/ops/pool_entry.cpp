@@ -1,0 +1,21 @@
+#include <algorithm>
+
+#include "kernels/heads/heads.h"
+#include "replay/row_ops.h"
+
+namespace stet {
+
+void row_pool_entry(const Kernels& kernels, const Command& c, const StepParams& params, uint32_t row, uint32_t) {
+  const EntrySpec& spec = std::get<EntrySpec>(c.spec);
+  const uint32_t t = params.position + row, size = spec.pool.size(), ratio = spec.pool.ratio();
+  float* y = c.out->row(row);
+  std::fill_n(y, size, 0.0f);
+  if ((t + 1) % ratio != 0) return;
+  const uint32_t entry = t / ratio;
+  pool_entry_ref(spec.pool, entry, y);
+  kernels.rmsnorm(y, spec.norm, spec.eps, size, y);
+  rotate_tail_ref(y, size, spec.rope.at(entry * ratio), spec.rope.dim, false);
+  std::copy_n(y, size, spec.pool.entries.row(entry));
+}
+
+}  // namespace stet

@@ -1,0 +1,9 @@
+#include "replay/row_ops.h"
+
+namespace stet {
+
+void row_swiglu_limit(const Kernels&, const Command& c, const StepParams&, uint32_t row, uint32_t) {
+  swiglu_limit_ref(c.in->row(row), c.in2->row(row), std::get<LimitSpec>(c.spec).limit, c.in->width, c.out->row(row));
+}
+
+}  // namespace stet
