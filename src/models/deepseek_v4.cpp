@@ -1,14 +1,14 @@
 // DeepSeek V4 (inference/model.py of deepseek-ai/DeepSeek-V4-Flash): m residual streams mixed by hyper-connections;
 // attention over a window of raw rows and a set of pooled entries; a mixture of experts with one that is shared.
 //
-//   y, post, comb = gates(streams);  o = site(norm(y));  streams_k = post_k o + sum_j comb_jk streams_j        twice a
-//   layer attention:  q = heads of Wq_b norm(Wq_a h), each normed;  row = norm(Wkv h), key and value of all heads;  the
-//   last dimensions of
-//               both rotated;  one softmax over window, entries and a sink;  the result turned back;  Wb (Wa by groups
-//               of heads)
+//   twice a layer:  y, post, comb = gates(streams);  o = site(norm(y));  streams_k = post_k o + sum_j comb_jk streams_j
+//   attention:  q = heads of Wq_b norm(Wq_a h), each normed;  row = norm(Wkv h), key and value of all heads;  the last
+//               elements of both turned;  one softmax over window, entries and a sink;  the result turned back;
+//               Wb (Wa, by groups of heads)
 //   entries:    every `ratio` rows pooled into one. Ratio 4: entries overlap, and an indexer chooses which ones a row
-//   attends to experts:    the best by sqrt(softplus(Wr h)) + bias, or those of a table by token id;  SwiGLU with
-//   clamped inputs logits = Whead norm(sum_j pre_j streams_j)
+//               attends to
+//   experts:    the best by sqrt(softplus(Wr h)) + bias, or those of a table by token id;  SwiGLU with clamped inputs
+//   logits:     Whead norm(sum_j pre_j streams_j)
 #include <array>
 #include <bit>
 #include <cmath>
