@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--kind", default="f32_kv_f16", choices=["f32", "f32_kv_f16", "a8_kv_f16"])
     parser.add_argument("--flags", default="", help="more options for `stet logits`, in one string")
     parser.add_argument("--only", help="names, separated by commas")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     if not os.access(args.stet, os.X_OK):
         sys.exit(f"no such program: {args.stet}")
     names = names_in(args.folder) if args.only is None else args.only.split(",")
