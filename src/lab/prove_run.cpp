@@ -40,7 +40,8 @@ std::string ProveTimeline::digest(size_t first) const {
 
 ProveRunner::ProveRunner(Engine::Parts& engine, const ProveOptions& options) : engine_(engine), options_(options) {
   drafts_ = {"none", "ngram", "liar", "mixed"};
-  if (!options.draft_model.empty() || fits_twice(engine)) drafts_.push_back("model");
+  // The target drafts for itself, where its vocabulary can be told to be its own.
+  if (!options.draft_model.empty() || (engine.tokenizer != nullptr && fits_twice(engine))) drafts_.push_back("model");
 }
 
 uint32_t ProveRunner::context() const { return static_cast<uint32_t>(options_.prompt.size()) + options_.tokens + 2 * kNarrowRows; }

@@ -23,6 +23,21 @@ TEST(Prove, EveryWayOfRunningIsEqual) {
   for (const ProveRow& row : report.rows) EXPECT_TRUE(row.equal) << row.what;
 }
 
+// A model whose memory is more than a KV cache, and whose rows choose experts and entries.
+TEST(Prove, EveryWayOfRunningWithEntriesAndExpertsIsEqual) {
+  Options o = test::tiny_engine(256);
+  o.model = "tests/golden/deepseek_v4/mixed";
+  o.kv = "f32";
+  Engine engine(o);
+  ProveOptions options;
+  for (int32_t i = 0; i < 40; ++i) options.prompt.push_back(i * i % 61);
+  options.tokens = 12;
+  const ProveReport report = prove(engine.parts(), options);
+  EXPECT_TRUE(report.equal()) << report.divergence;
+  EXPECT_GT(report.rows.size(), 60u);
+  for (const ProveRow& row : report.rows) EXPECT_TRUE(row.equal) << row.what;
+}
+
 // A kernel that is wrong in one bit of one output is found, and the command that uses it is named.
 void wrong_matvec(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
   kernels(available_isas().back()).matvec(w, tile, x, out);

@@ -392,9 +392,6 @@ void read_heads(ConfigReader& config, ModelDesc& d, Settings& s) {
   s.index_top = config.u32("attention.indexer.top_k", 1, 1u << 20);
   s.ratios = config.u32_list("attention.compress_ratios", d.layers, 0, kSlots);
   if (d.heads % s.o_groups != 0) fail(Code::kInput, "{} attention heads do not make {} groups", d.heads, s.o_groups);
-  if (s.o_rank % kTileRows != 0)
-    fail(Code::kUnsupported, "groups of {} output rows are not supported: a multiple of {} is needed", s.o_rank,
-         kTileRows);
   for (const uint32_t ratio : s.ratios)
     if (ratio != 0 && !std::has_single_bit(ratio))
       fail(Code::kUnsupported, "entries of {} rows are not supported: a power of two up to {} is needed", ratio,

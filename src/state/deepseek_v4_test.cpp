@@ -54,7 +54,7 @@ struct Trace {
 };
 
 // All tokens, in calls of `piece`.
-Trace run(const GoldenModel& m, Isa isa, unsigned threads, const DecoderOptions& settings, size_t piece) {
+Trace trace_of(const GoldenModel& m, Isa isa, unsigned threads, const DecoderOptions& settings, size_t piece) {
   WorkerPool pool(test::pool_options(threads));
   Decoder decoder(m.model.desc, *m.model.pack, kernels(isa), pool, settings, test::unqualified());
   Trace r;
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4, testing::Values("mixed", "fine", "c
 
 TEST_P(DeepseekV4, LogitsAreWithinTheToleranceOfTheGolden) {
   const GoldenModel m(GetParam());
-  const Trace r = run(m, Isa::scalar, 1, how(), m.tokens.size());
+  const Trace r = trace_of(m, Isa::scalar, 1, how(), m.tokens.size());
   const auto positions = m.record["positions"].get<std::vector<size_t>>();
   const double tolerance = m.record["tolerance"]["f32"].get<double>();
   const size_t vocab = m.model.desc.vocab;
@@ -98,24 +98,24 @@ TEST_P(DeepseekV4, LogitsAreWithinTheToleranceOfTheGolden) {
 // Pieces, widths, threads, modes and instruction sets, each against the scalar reference run eagerly token by token.
 TEST_P(DeepseekV4, EveryWayGivesTheSameBits) {
   const GoldenModel m(GetParam());
-  const Trace want = run(m, Isa::scalar, 1, how(ReplayMode::eager), 1);
+  const Trace want = trace_of(m, Isa::scalar, 1, how(ReplayMode::eager), 1);
   for (const size_t piece : {1u, 2u, 3u, 5u, 7u, 16u, 17u, 33u, 60u}) {
     const ReplayMode mode = piece % 3 == 0   ? ReplayMode::recorded
                             : piece % 3 == 1 ? ReplayMode::replayed
                                              : ReplayMode::eager;
-    expect_equal(run(m, Isa::scalar, 1 + piece % 3, how(mode), piece), want,
+    expect_equal(trace_of(m, Isa::scalar, 1 + piece % 3, how(mode), piece), want,
                  fmt::format("scalar, pieces of {}", piece));
   }
   for (const Isa isa : available_isas())
     for (const uint32_t rows : {1u, 8u, 16u, 128u})
-      expect_equal(run(m, isa, 2, how(ReplayMode::replayed, rows), m.tokens.size()), want,
+      expect_equal(trace_of(m, isa, 2, how(ReplayMode::replayed, rows), m.tokens.size()), want,
                    fmt::format("{} passes of {}", isa_name(isa), rows));
 }
 
 // Rows of tokens that are taken back, wherever a window or an entry was just open, leave no trace.
 TEST_P(DeepseekV4, RolledBackRowsLeaveNoTrace) {
   const GoldenModel m(GetParam());
-  const Trace want = run(m, Isa::scalar, 1, how(ReplayMode::eager), 1);
+  const Trace want = trace_of(m, Isa::scalar, 1, how(ReplayMode::eager), 1);
   WorkerPool pool(test::pool_options(2));
   Decoder decoder(m.model.desc, *m.model.pack, kernels(Isa::scalar), pool, how(), test::unqualified());
   const uint32_t n = static_cast<uint32_t>(m.tokens.size());

@@ -163,8 +163,7 @@ class ConfigTranslator {
     if (!hf_given(config_, "rope_scaling")) return;
     StrictObject rope(config_.any("rope_scaling"), config_.what() + ": rope_scaling");
     for (const char* key : {"type", "rope_type"}) hf_require(rope, key, "yarn");
-    const MetaValue rope_type{std::string("yarn")};
-    put("compress.rope.scaling.type", rope_type);
+    metadata_["deepseek_v4.compress.rope.scaling.type"].value.emplace<std::string>("yarn");
     put("compress.rope.scaling.factor", {rope.number("factor", 1e-3, 1e6)});
     put("compress.rope.scaling.original_context_length", {rope.number("original_max_position_embeddings", 1, 1e9)});
     put("compress.rope.scaling.yarn_beta_fast", {rope.number("beta_fast", 1e-3, 1e6)});

@@ -65,14 +65,23 @@ void skip_harmless(const Json& json, StrictObject& config) {
     if (key.starts_with('_') || std::ranges::find(kHarmless, key) != std::end(kHarmless)) config.any(key);
 }
 
-void refuse_quantised(StrictObject& config) {
-  if (!hf_given(config, "quantization_config")) return;
+// Why a quantised checkpoint is not run; empty: it is not quantised.
+std::string quantised(StrictObject& config) {
+  if (!hf_given(config, "quantization_config")) return "";
   const Json& q = config.any("quantization_config");
   const std::string method = q.is_object() && q.contains("quant_method") && q["quant_method"].is_string()
                                  ? q["quant_method"].get<std::string>()
                                  : "?";
-  fail(Code::kUnsupported, "{}: the checkpoint is quantised ({}); of this family stet runs F32, F16 and BF16",
-       config.what(), shown_name(method));
+  return fmt::format("{}: the checkpoint is quantised ({}); of this family stet runs F32, F16 and BF16", config.what(),
+                     shown_name(method));
+}
+
+// Of a checkpoint that is not run: its tensors are shown by their own names.
+void show_only(HfDialect& dialect, const std::string& refusal) {
+  dialect.refusal = refusal;
+  dialect.required.clear();
+  dialect.computed.clear();
+  dialect.translate = [](const std::string& name) { return HfName{name}; };
 }
 
 }  // namespace
@@ -90,8 +99,9 @@ HfDialect read_hf_dialect(const Json& json, const std::string& file) {
   const std::string type = config.text("model_type");
   for (const Family& family : kFamilies) {
     if (family.model_type != type) continue;
-    refuse_quantised(config);
+    const std::string refusal = quantised(config);
     HfDialect dialect = family.read(config);
+    if (!refusal.empty()) show_only(dialect, refusal);
     skip_harmless(json, config);
     if (const std::string unknown = config.not_asked_for(); !unknown.empty())
       fail(Code::kUnsupported, "{}: sets {}, which stet does not know for '{}': it could change the answer", file,
@@ -100,9 +110,8 @@ HfDialect read_hf_dialect(const Json& json, const std::string& file) {
   }
   HfDialect other;
   other.metadata["general.architecture"] = {type};
-  other.refusal = fmt::format("{}: model_type '{}' is not supported; as checkpoints of Hugging Face stet runs: {}",
-                              file, shown_name(type), families());
-  other.translate = [](const std::string& name) { return HfName{name}; };
+  show_only(other, fmt::format("{}: model_type '{}' is not supported; as checkpoints of Hugging Face stet runs: {}",
+                               file, shown_name(type), families()));
   return other;
 }
 

@@ -23,7 +23,7 @@ struct HfName {
 
 struct HfDialect {
   Metadata metadata;
-  std::string refusal;  // why stet does not run the family, of which it knows no more than the name; empty: it does
+  std::string refusal;  // why stet does not run the family or this checkpoint, and only shows it; empty: it does
   // Nothing: the family has no such tensor.
   std::function<std::optional<HfName>(const std::string& theirs)> translate;
   std::vector<std::string> required;                   // theirs; whose absence would mean something else to src/models

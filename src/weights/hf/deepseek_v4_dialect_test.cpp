@@ -1,0 +1,135 @@
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "weights/hf/checkpoint.h"
+#include "weights/hf/hf_folder_test.h"
+
+namespace stet {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A configuration under the published keys, those of section 1.1 of the checkpoints' config.json included.
+const char* const kConfig =
+    R"({"architectures": ["DeepseekV4ForCausalLM"], "model_type": "deepseek_v4", "torch_dtype": "bfloat16",
+ "vocab_size": 4, "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": false, "hidden_size": 8, "num_hidden_layers": 2,
+ "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 8, "qk_rope_head_dim": 4, "q_lora_rank": 16, "o_lora_rank": 16,
+ "o_groups": 2, "sliding_window": 8, "rms_norm_eps": 1e-6, "attention_bias": false, "attention_dropout": 0.0, "hidden_act": "silu",
+ "initializer_range": 0.02, "max_position_embeddings": 64, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2,
+ "moe_intermediate_size": 16, "num_hash_layers": 1, "scoring_func": "sqrtsoftplus", "topk_method": "noaux_tc", "norm_topk_prob": true,
+ "routed_scaling_factor": 1.5, "swiglu_limit": 10.0, "expert_dtype": "fp4", "rope_theta": 10000, "compress_rope_theta": 160000,
+ "rope_scaling": {"type": "yarn", "factor": 16, "original_max_position_embeddings": 65536, "beta_fast": 32, "beta_slow": 1},
+ "compress_ratios": [0, 4, 0], "index_n_heads": 4, "index_head_dim": 8, "index_topk": 2, "hc_mult": 4, "hc_sinkhorn_iters": 20,
+ "hc_eps": 1e-6, "num_nextn_predict_layers": 1, "dspark_block_size": 5, "dspark_markov_rank": 256, "dspark_noise_token_id": 3,
+ "dspark_target_layer_ids": [0, 1], "reap_pruning": {"kept": 4}, "use_cache": true, "transformers_version": "5.24.0"})";
+
+std::string words(const std::vector<int64_t>& numbers) {
+  std::string bytes(numbers.size() * sizeof(int64_t), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+struct Checkpoint {
+  Checkpoint() {
+    folder.tensors = {{"layers.0.ffn.gate.tid2eid", "I64", {4, 2}, words({0, 1, 2, 3, 3, 2, 0, 16777215})},
+                      {"layers.1.ffn.experts.12.w1.weight", "F32", {1, 2}, std::string(8, '\0')},
+                      {"layers.1.hc_attn_base", "F32", {2}, std::string(8, '\0')},
+                      {"mtp.0.norm.weight", "BF16", {1}, std::string(2, '\0')}};
+  }
+  std::unique_ptr<HfCheckpoint> open() {
+    folder.write("config.json", config.dump());
+    folder.write("model.safetensors", test::safetensors_of(folder.tensors));
+    return HfCheckpoint::open(folder.path());
+  }
+  void refused(Code code, const std::string& part) {
+    try {
+      open()->tensors();
+      ADD_FAILURE() << "accepted: " << part;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), code) << e.what();
+      EXPECT_THAT(e.what(), HasSubstr(part));
+    }
+  }
+  test::HfFolder folder;
+  test::OrderedJson config = test::OrderedJson::parse(kConfig);
+};
+
+TEST(DeepseekV4Dialect, PublishedNamesAndKeysAreTranslated) {
+  Checkpoint c;
+  const auto source = c.open();
+  EXPECT_EQ(source->tensors().size(), 3u) << "blocks of drafts are left out";
+  EXPECT_NE(source->find("blk.1.expert.12.gate.weight"), nullptr);
+  EXPECT_NE(source->find("blk.1.attn_hc_base"), nullptr);
+  const Metadata& m = source->metadata();
+  EXPECT_EQ(std::get<uint64_t>(m.at("deepseek_v4.attention.indexer.top_k").value), 2u);
+  EXPECT_EQ(std::get<double>(m.at("deepseek_v4.compress.rope.freq_base").value), 160000.0);
+  EXPECT_EQ(std::get<double>(m.at("deepseek_v4.compress.rope.scaling.yarn_attn_factor").value), 1.0);
+  const auto& ratios = *std::get<std::shared_ptr<const MetaArray>>(m.at("deepseek_v4.attention.compress_ratios").value);
+  ASSERT_EQ(ratios.size(), 2u) << "one a layer, those of drafts not";
+  EXPECT_EQ(std::get<uint64_t>(ratios[1].value), 4u);
+}
+
+TEST(DeepseekV4Dialect, TableOfIdsIsReadAsFloats) {
+  Checkpoint c;
+  const auto source = c.open();
+  const TensorInfo* t = source->find("blk.0.ffn_experts_of_token.weight");
+  ASSERT_NE(t, nullptr);
+  EXPECT_EQ(t->format, Format::f32);
+  EXPECT_EQ(t->shape, (std::vector<uint64_t>{2, 4}));
+  ASSERT_EQ(t->bytes, 32u);
+  std::vector<float> all(8);
+  source->read(*t, 0, std::as_writable_bytes(std::span(all)));
+  EXPECT_EQ(all, (std::vector<float>{0, 1, 2, 3, 3, 2, 0, 16777215}));
+  std::vector<std::byte> bytes(32);
+  std::memcpy(bytes.data(), all.data(), 32);
+  for (uint64_t begin = 0; begin <= 32; ++begin)
+    for (uint64_t n = 0; begin + n <= 32; ++n) {
+      std::vector<std::byte> piece(n);
+      source->read(*t, begin, piece);
+      EXPECT_TRUE(std::equal(piece.begin(), piece.end(), bytes.begin() + static_cast<ptrdiff_t>(begin)));
+    }
+  for (const int64_t wrong : {int64_t{-1}, int64_t{1} << 24}) {
+    c.folder.tensors[0].data = words({0, 1, 2, 3, 3, 2, 0, wrong});
+    const auto damaged = c.open();
+    EXPECT_THROW(damaged->read(*damaged->find(t->name), 0, bytes), Error);
+  }
+  c.folder.tensors[0] = {"layers.0.ffn.gate.tid2eid", "F32", {4, 2}, std::string(32, '\0')};
+  c.refused(Code::kUnsupported, "tid2eid' is F32");
+}
+
+TEST(DeepseekV4Dialect, WhatIsNotRunIsRefusedByName) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, test::OrderedJson>>{{"scoring_func", "softmax"},
+                                                              {"tie_word_embeddings", true},
+                                                              {"n_shared_experts", 2},
+                                                              {"norm_topk_prob", false},
+                                                              {"a_new_key", 1},
+                                                              {"quantization_config", {{"quant_method", "fp8"}}}}) {
+    Checkpoint c;
+    c.config[key] = value;
+    c.refused(Code::kUnsupported, key == "quantization_config" ? "fp8" : key);
+  }
+  Checkpoint c;
+  c.config["rope_scaling"]["mscale"] = 1.0;
+  c.refused(Code::kUnsupported, "mscale");
+  Checkpoint few;
+  few.config["compress_ratios"] = {0};
+  few.refused(Code::kInput, "compress_ratios has 1 entries for 2 layers");
+  for (const char* name : {"layers.0.attn.wq.weight", "layers.00.attn_norm.weight", "layers.0.ffn.experts.1.w4.weight",
+                           "lm_head.weight"}) {
+    Checkpoint other;
+    other.folder.tensors.push_back({name, "F32", {1}, std::string(4, '\0')});
+    other.refused(Code::kUnsupported, name);
+  }
+}
+
+TEST(DeepseekV4Dialect, TypesThatAreNotRunYetAreNamed) {
+  Checkpoint c;
+  c.folder.tensors.push_back({"layers.0.attn.wkv.weight", "F8_E4M3", {2, 2}, std::string(4, '\0')});
+  c.refused(Code::kUnsupported, "layers.0.attn.wkv.weight' is F8_E4M3");
+}
+
+}  // namespace
+}  // namespace stet
