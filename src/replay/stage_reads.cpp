@@ -1,5 +1,7 @@
 #include "replay/stage_reads.h"
 
+#include <algorithm>
+
 #include "formats/format.h"
 #include "kernels/common/activations.h"
 
@@ -41,12 +43,37 @@ StageReads product_reads(const Stage& stage, uint32_t rows) {
   return r;
 }
 
-StageReads row_reads(const Command& c, uint32_t rows) {
+// Of experts: as if no two rows of the pass chose the same one, but each once.
+uint64_t expert_bytes(const ExpertsSpec& spec, uint32_t rows) {
+  uint64_t all = 0;
+  for (const auto* matrices : {&spec.gate, &spec.up, &spec.down})
+    for (const PackedMatrix& m : *matrices) all += m.bytes();
+  const uint64_t experts = std::max(spec.gate.size(), spec.down.size());
+  return all / experts * std::min<uint64_t>(experts, uint64_t{rows} * spec.chosen);
+}
+
+// Rows of state that the last row of the pass reads; the others of the pass read almost the same.
+uint64_t state_bytes(const UnionSpec& spec, uint32_t t) {
+  const uint64_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
+  const uint64_t entries = spec.top == 0 ? seen : std::min<uint64_t>(seen, spec.top);
+  return (std::min<uint64_t>(t + 1, spec.window) + entries) * spec.rows.width * sizeof(float);
+}
+
+StageReads row_reads(const Command& c, uint32_t rows, uint32_t position) {
   StageReads r;
   for (const Buffer* in : {c.in, c.in2, c.in3}) r.activations += rows_bytes(in, rows);
   r.weights = vector_bytes(c);
-  // An embedding reads one row of the table a token.
-  if (c.matrix.data != nullptr) r.weights += uint64_t{rows} * c.matrix.tile_bytes() / kTileRows;
+  // An embedding, or a table, gives one row a token.
+  if (std::holds_alternative<GroupedSpec>(c.spec)) {
+    r.weights += c.matrix.bytes();
+  } else if (c.matrix.data != nullptr) {
+    r.weights += uint64_t{rows} * c.matrix.tile_bytes() / kTileRows;
+  }
+  if (const auto* experts = std::get_if<std::shared_ptr<const ExpertsSpec>>(&c.spec)) r.weights += expert_bytes(**experts, rows);
+  const uint32_t last = position + rows - 1;
+  if (const auto* attend = std::get_if<UnionAttendSpec>(&c.spec)) r.kv += state_bytes(attend->attend, last);
+  if (const auto* choose = std::get_if<ChooseSpec>(&c.spec))
+    r.kv += uint64_t{visible_entries(last, choose->keys.ratio)} * choose->keys.width * sizeof(float);
   return r;
 }
 
@@ -78,10 +105,10 @@ StageReads stage_reads(const Stage& stage, uint32_t rows, uint32_t position) {
       return product_reads(stage, rows);
     case Stage::Kind::rows:
     case Stage::Kind::store:
-      return row_reads(first, rows);
+      return row_reads(first, rows, position);
     case Stage::Kind::attend_rows:
     case Stage::Kind::attend_runs: {
-      StageReads r = row_reads(first, rows);
+      StageReads r = row_reads(first, rows, position);
       r.kv = cache_bytes(*first.shape, rows, position);
       return r;
     }

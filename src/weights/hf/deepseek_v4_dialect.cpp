@@ -152,7 +152,7 @@ class ConfigTranslator {
     if (all.size() < layers)
       fail(Code::kInput, "{}: compress_ratios has {} entries for {} layers", config_.what(), all.size(), layers);
     auto list = std::make_shared<MetaArray>();
-    for (uint64_t l = 0; l < layers; ++l) list->push_back({static_cast<uint64_t>(all[l])});
+    for (uint64_t l = 0; l < layers; ++l) list->emplace_back().value.emplace<uint64_t>(static_cast<uint64_t>(all[l]));
     put("attention.compress_ratios", {std::shared_ptr<const MetaArray>(std::move(list))});
   }
 
