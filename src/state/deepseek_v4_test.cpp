@@ -99,7 +99,7 @@ TEST_P(DeepseekV4, LogitsAreWithinTheToleranceOfTheGolden) {
 TEST_P(DeepseekV4, EveryWayGivesTheSameBits) {
   const GoldenModel m(GetParam());
   const Trace want = trace_of(m, Isa::scalar, 1, how(ReplayMode::eager), 1);
-  for (const size_t piece : {1u, 2u, 3u, 5u, 7u, 16u, 17u, 33u, 60u}) {
+  for (const unsigned piece : {1u, 2u, 3u, 5u, 7u, 16u, 17u, 33u, 60u}) {
     const ReplayMode mode = piece % 3 == 0   ? ReplayMode::recorded
                             : piece % 3 == 1 ? ReplayMode::replayed
                                              : ReplayMode::eager;
