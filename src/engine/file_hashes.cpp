@@ -15,10 +15,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
-#include "device/cache_dir.h"
-#include "engine/model_names.h"
-#include "weights/hf/checkpoint.h"
-#include "weights/synth.h"
 
 namespace stet {
 namespace {
@@ -34,18 +30,6 @@ std::string hash_content(const MappedFile& file) {
     hash.update(part.data(), part.size());
   }
   return hash.hex();
-}
-
-// "NAME-00001-of-00003.gguf": the digits of the part, or npos.
-size_t part_digits(const std::string& path) {
-  constexpr std::string_view kForm = "-ddddd-of-ddddd.gguf";
-  if (path.size() < kForm.size()) return std::string::npos;
-  const size_t begin = path.size() - kForm.size();
-  for (size_t i = 0; i < kForm.size(); ++i) {
-    const char c = path[begin + i];
-    if (kForm[i] == 'd' && i < kForm.size() - 5 ? c < '0' || c > '9' : c != kForm[i]) return std::string::npos;
-  }
-  return begin + 1;
 }
 
 }  // namespace
@@ -94,24 +78,6 @@ std::vector<std::string> mapped_code_files() {
   if (::readlink("/proc/self/exe", self.data(), self.size() - 1) > 0)
     std::stable_partition(files.begin(), files.end(), [&](const std::string& f) { return f == self.data(); });
   return files;
-}
-
-std::vector<std::string> model_files(const std::string& name, const std::string& cache_dir) {
-  if (name.empty() || SynthSource::is_name(name)) return {};
-  const std::string path = model_path(name, cache_dir);
-  struct stat status;
-  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    std::vector<std::string> files;
-    for (const SourceFile& file : HfCheckpoint::open(path)->files()) files.push_back(file.name);
-    return files;
-  }
-  const size_t digits = part_digits(path);
-  if (digits == std::string::npos) return {path};
-  std::vector<std::string> parts;
-  const int count = std::stoi(path.substr(digits + 9, 5));
-  for (int i = 1; i <= count; ++i)
-    parts.push_back(fmt::format("{}{:05}{}", path.substr(0, digits), i, path.substr(digits + 5)));
-  return parts;
 }
 
 std::string file_name(const std::string& path) {

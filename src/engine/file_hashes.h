@@ -21,9 +21,6 @@ std::vector<std::string> mapped_code_files();
 // The same for the text of /proc/PID/maps.
 std::vector<std::string> code_files_of(std::string_view maps);
 
-// The files of a model by its name (-m): none for a synthetic one, all parts of a split one.
-std::vector<std::string> model_files(const std::string& name, const std::string& cache_dir);
-
 // What stands behind the last slash.
 std::string file_name(const std::string& path);
 

@@ -14,6 +14,7 @@
 #include "device/cpu_model.h"
 #include "engine/build_info.h"
 #include "engine/file_hashes.h"
+#include "engine/model_names.h"
 #include "engine/parts.h"
 #include "weights/summary.h"
 
@@ -89,11 +90,11 @@ std::string combined_hash(const Json& files) {
   return sha256_hex(lines.data(), lines.size());
 }
 
-Json hashed_files(const std::string& model, const std::string& cache_dir) {
+Json hashed_files(const TensorSource& source) {
   Json files = Json::array();
-  for (const std::string& path : model_files(model, cache_dir)) {
-    const FileHash hash = file_hash(path);
-    files.push_back({{"name", file_name(path)}, {"bytes", hash.bytes}, {"sha256", or_unproven(hash.sha256)}});
+  for (const SourceFile& file : source.files()) {
+    const FileHash hash = file_hash(file.name);
+    files.push_back({{"name", file_name(file.name)}, {"bytes", hash.bytes}, {"sha256", or_unproven(hash.sha256)}});
   }
   return files;
 }
@@ -114,7 +115,7 @@ Json weight_formats(const TensorSource& source) {
 
 void add_files(Json& json, const Engine::Parts& parts, bool hash_files) {
   const Options& o = parts.options;
-  const Json files = hash_files ? hashed_files(o.model, o.cache_dir) : Json::array();
+  const Json files = hash_files ? hashed_files(*parts.source) : Json::array();
   json["model_sha256"] = or_unproven(combined_hash(files));
   json["model_files"] = files.empty() ? Json(kUnproven) : files;
   json["tokenizer_sha256"] = or_unproven(parts.tokenizer ? parts.tokenizer->vocab_hash() : "");
@@ -122,7 +123,7 @@ void add_files(Json& json, const Engine::Parts& parts, bool hash_files) {
   json["pack"] = or_unproven(parts.info.pack_key);
   json["draft"] = std::string(parts.draft_kind->name);
   const std::string draft_file = draft_argument(o.draft);
-  const Json draft = hash_files && !draft_file.empty() ? hashed_files(draft_file, o.cache_dir) : Json::array();
+  const Json draft = hash_files && !draft_file.empty() ? hashed_files(*open_model(draft_file, o.cache_dir)) : Json::array();
   json["draft_sha256"] = or_unproven(combined_hash(draft));
 }
 

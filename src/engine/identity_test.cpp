@@ -1,5 +1,6 @@
 #include "engine/identity.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,13 +84,25 @@ TEST(Identity, OfAnEngine) {
   EXPECT_EQ(json["lists_key"].get<std::string>().size(), 64u);
 }
 
-TEST(Identity, PartsOfASplitModelAreAllNamed) {
-  EXPECT_THAT(model_files("m-00002-of-00003.gguf", ""),
-              testing::ElementsAre("m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf"));
-  EXPECT_THAT(model_files("m-0002-of-00003.gguf", ""), testing::ElementsAre("m-0002-of-00003.gguf"));
-  EXPECT_THAT(model_files("synth:tiny:q4_0", ""), testing::IsEmpty());
-  EXPECT_THAT(model_files("smollm2-135m", "/cache"),
-              testing::ElementsAre("/cache/models/SmolLM2-135M-Instruct.Q4_1.gguf"));
+TEST(Identity, EveryFileOfAModelIsHashed) {
+  Options options;
+  options.model = "tests/golden/hf/key_length_64";
+  options.pack = "none";
+  options.threads = 1;
+  options.qualify = false;
+  Engine engine(options);
+  const Json json = Json::parse(engine_identity(engine, true));
+  std::vector<std::string> names;
+  std::string lines;
+  for (const Json& f : json["model_files"]) {
+    names.push_back(f["name"]);
+    EXPECT_EQ(f["sha256"], file_hash(options.model + "/" + names.back()).sha256);
+    lines += fmt::format("{}  {}  {}\n", f["sha256"].get<std::string>(), f["bytes"].get<uint64_t>(), names.back());
+  }
+  EXPECT_THAT(names, testing::ElementsAre("config.json", "generation_config.json", "model.safetensors.index.json",
+                                          "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+                                          "model-00003-of-00003.safetensors"));
+  EXPECT_EQ(json["model_sha256"], sha256_hex(lines.data(), lines.size()));
 }
 
 TEST(FileHash, ChangesWithTheFile) {

@@ -259,7 +259,9 @@ TEST_F(GgufFiles, FindsAllPartsFromAnyOfThem) {
   for (int i = 1; i <= 3; ++i) save(fmt::format("m-0000{}-of-00003.gguf", i), part(i, 3, 3));
   for (int i = 1; i <= 3; ++i) {
     const auto file = GgufFile::open(folder_ / fmt::format("m-0000{}-of-00003.gguf", i));
-    EXPECT_EQ(file->files().size(), 3u);
+    ASSERT_EQ(file->files().size(), 3u);
+    for (size_t p = 0; p < 3; ++p)
+      EXPECT_EQ(file->files()[p].name, (folder_ / fmt::format("m-0000{}-of-00003.gguf", p + 1)).string());
     ASSERT_EQ(file->tensors().size(), 3u);
     EXPECT_EQ(std::get<std::string>(file->metadata().at("general.architecture").value), "llama");
     std::vector<std::byte> out(16);

@@ -6,35 +6,13 @@ A model is described by the dictionary that make_llama_models.py calls a variant
 from __future__ import annotations
 
 import math
-import types
 
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, modeling_rope_utils
 from transformers.models.llama import modeling_llama
 
-
-class Double(types.ModuleType):
-    """The torch module, except that what a caller names float32 is float64: lifts transformers' fixed casts."""
-
-    float32 = float = torch.float64
-
-    def __getattr__(self, name):
-        return getattr(torch, name)
-
-
-class DoubleTorch:
-    """Runs transformers' own llama code in float64 throughout (norms, softmax and rotation included)."""
-
-    modules = (modeling_llama, modeling_rope_utils)
-
-    def __enter__(self):
-        for module in self.modules:
-            module.torch = Double("torch")
-
-    def __exit__(self, *_):
-        for module in self.modules:
-            module.torch = torch
+from double_torch import DoubleTorch
 
 
 def trained_context(spec: dict) -> int:
@@ -74,7 +52,7 @@ def logits(spec: dict, values: dict[str, torch.Tensor], tokens: list[int], dtype
     if dtype == torch.float32:
         with torch.no_grad():
             return build(spec, values, dtype)(ids, use_cache=False).logits[0].numpy()
-    with DoubleTorch(), torch.no_grad():
+    with DoubleTorch(modeling_llama, modeling_rope_utils), torch.no_grad():
         model = build(spec, values, dtype)
         rotary = model.model.rotary_emb
         if (spec["rope"] or {}).get("rope_type") == "llama3":

@@ -28,6 +28,7 @@ import torch
 import transformers
 from gguf.quants import dequantize, quantize
 
+import golden_readme
 import hf_llama
 import llama_reference
 
@@ -284,11 +285,8 @@ def make(name: str, spec: dict, out: str, trials: int) -> None:
     print(name, os.path.getsize(path), record["tolerance"], "hf f32", observed, f"ref {disagreement:.1g}", flush=True)
 
 
-def update_readme(out: str) -> None:
-    """Writes the table between the two marks of the README from all models there; the prose around it stays."""
-    path = os.path.join(out, "README.md")
-    if not os.path.exists(path):
-        return
+def table(out: str) -> list[str]:
+    """Versions, and a line for each model that is there."""
     files = [os.path.join(out, f"{name}.tokens.json") for name in VARIANTS]
     records = [json.loads(open(name, encoding="utf-8").read()) for name in files if os.path.exists(name)]
     lines = [
@@ -305,11 +303,7 @@ def update_readme(out: str) -> None:
             f"| {record['transformers_float32_error'] / bound['f32']:.2f} "
             f"| {weakest['mutant']}: {weakest['error_over_tolerance']:.3g} |"
         )
-    with open(path, encoding="utf-8") as file:
-        before, _, rest = file.read().partition("<!-- table -->\n")
-    after = rest.partition("<!-- end of table -->")[2]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(before + "<!-- table -->\n" + "\n".join(lines) + "\n<!-- end of table -->" + after)
+    return lines
 
 
 def main() -> None:
@@ -324,7 +318,7 @@ def main() -> None:
     for name, spec in VARIANTS.items():
         if args.only in (None, name):
             make(name, spec, args.out, args.trials)
-    update_readme(args.out)
+    golden_readme.write_table(args.out, table(args.out))
 
 
 if __name__ == "__main__":

@@ -3,16 +3,14 @@
 #include "base/fp.h"
 #include "kernels/attend/attend.h"
 #include "kernels/attend/kv_element.h"
-#include "kernels/common/math_ref.h"
+#include "kernels/common/attention_ref.h"
 
 namespace stet {
 namespace {
 
 float dot_float(const AttendRun& run, const float* q, uint32_t position) {
-  float partial[8] = {};
-  for (uint32_t d = 0; d < run.layout.head_dim; ++d)
-    partial[d % 8] = fma32(q[d], key_element(run.layout, run.layer, run.kv_head, position, d), partial[d % 8]);
-  return ((partial[0] + partial[1]) + (partial[2] + partial[3])) + ((partial[4] + partial[5]) + (partial[6] + partial[7]));
+  return dot8_ref(q, run.layout.head_dim,
+                  [&](uint32_t d) { return key_element(run.layout, run.layer, run.kv_head, position, d); });
 }
 
 float dot_q8(const AttendRun& run, const float* q, uint32_t position) {
@@ -33,25 +31,10 @@ void attend_chunk(const AttendRun& run, const float* q, uint32_t chunk, AttendPa
   float s[kSlots] = {};
   for (uint32_t j = 0; j < n; ++j)
     s[j] = (run.layout.format == KvFormat::q8 ? dot_q8(run, q, first + j) : dot_float(run, q, first + j)) * run.scale;
-  part.m = s[0];
-  for (uint32_t j = 1; j < n; ++j) part.m = std::max(part.m, s[j]);
-  float lanes[16] = {};
-  std::fill_n(part.o, run.layout.head_dim, 0.0f);
-  for (uint32_t j = 0; j < n; ++j) {
-    const float p = exp_ref(s[j] - part.m);
-    lanes[j % 16] = lanes[j % 16] + p;
-    for (uint32_t d = 0; d < run.layout.head_dim; ++d)
-      part.o[d] = fma32(p, value_element(run.layout, run.layer, run.kv_head, first + j, d), part.o[d]);
-  }
-  part.l = fold16_ref(lanes);
-}
-
-void join(const AttendPart& a, const AttendPart& b, uint32_t head_dim, AttendPart& out) {
-  const float m = std::max(a.m, b.m);
-  const float wa = exp_ref(a.m - m), wb = exp_ref(b.m - m);
-  out.m = m;
-  out.l = a.l * wa + b.l * wb;
-  for (uint32_t d = 0; d < head_dim; ++d) out.o[d] = a.o[d] * wa + b.o[d] * wb;
+  const auto value = [&](uint32_t j, uint32_t d) {
+    return value_element(run.layout, run.layer, run.kv_head, first + j, d);
+  };
+  weigh_values_ref(s, n, run.layout.head_dim, value, part);
 }
 
 }  // namespace
@@ -72,7 +55,7 @@ void store_kv_ref(const KvLayout& layout, uint8_t* layer, uint32_t head, uint32_
 
 void attend_ref(const AttendRun& run, AttendPart* parts) {
   for (uint32_t i = 0; i < run.queries; ++i) {
-    JoinTree<AttendPart, join> tree(run.layout.head_dim);
+    JoinTree<AttendPart, join_parts_ref<AttendPart>> tree(run.layout.head_dim);
     for (uint32_t c = run.first_chunk; c < run.first_chunk + run.run_chunks && c * kSlots <= run.position; ++c) {
       attend_chunk(run, run.q + i * run.layout.head_dim, c, tree.next());
       tree.push();
@@ -82,7 +65,7 @@ void attend_ref(const AttendRun& run, AttendPart* parts) {
 }
 
 void join_ref(const AttendPart* parts, uint32_t count, uint32_t head_dim, float* y) {
-  JoinTree<AttendPart, join> tree(head_dim);
+  JoinTree<AttendPart, join_parts_ref<AttendPart>> tree(head_dim);
   for (uint32_t i = 0; i < count; ++i) {
     tree.next() = parts[i];
     tree.push();

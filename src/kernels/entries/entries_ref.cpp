@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/common/attention_ref.h"
 #include "kernels/common/best_ref.h"
 #include "kernels/common/math_ref.h"
-#include "kernels/common/norm_ref.h"
 #include "kernels/entries/entries.h"
 
 namespace stet {
@@ -15,7 +15,7 @@ float entry_score(const ChooseSpec& spec, const float* q, const float* weight, c
   const uint32_t dim = spec.keys.width;
   float score = 0.0f;
   for (uint32_t h = 0; h < spec.heads; ++h) {
-    const float dot = dot8_ref(q + size_t{h} * dim, key, dim);
+    const float dot = dot8_ref(q + size_t{h} * dim, dim, [&](uint32_t d) { return key[d]; });
     // Not max(): a NaN stays one.
     score = fma32(weight[h] * spec.scale, dot < 0.0f ? 0.0f : dot, score);
   }

@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include "kernels/common/math_ref.h"
-#include "kernels/common/norm_ref.h"
+#include "kernels/common/attention_ref.h"
 #include "kernels/entries/entries.h"
 #include "kernels/union_attend/union_attend.h"
 
@@ -13,27 +12,12 @@ struct UnionPart {
   float o[kMaxUnionDim];
 };
 
-void join_union(const UnionPart& a, const UnionPart& b, uint32_t dim, UnionPart& out) {
-  const float m = std::max(a.m, b.m);
-  const float wa = exp_ref(a.m - m), wb = exp_ref(b.m - m);
-  out.m = m;
-  out.l = a.l * wa + b.l * wb;
-  for (uint32_t d = 0; d < dim; ++d) out.o[d] = a.o[d] * wa + b.o[d] * wb;
-}
-
-// Up to kSlots keys.
+// Up to kSlots keys, which are values too.
 void attend_keys(const float* const* keys, uint32_t n, const float* q, uint32_t dim, float scale, UnionPart& part) {
-  float s[kSlots] = {}, lanes[16] = {};
-  for (uint32_t j = 0; j < n; ++j) s[j] = dot8_ref(q, keys[j], dim) * scale;
-  part.m = s[0];
-  for (uint32_t j = 1; j < n; ++j) part.m = std::max(part.m, s[j]);
-  std::fill_n(part.o, dim, 0.0f);
-  for (uint32_t j = 0; j < n; ++j) {
-    const float p = exp_ref(s[j] - part.m);
-    lanes[j % 16] = lanes[j % 16] + p;
-    for (uint32_t d = 0; d < dim; ++d) part.o[d] = fma32(p, keys[j][d], part.o[d]);
-  }
-  part.l = fold16_ref(lanes);
+  float s[kSlots] = {};
+  for (uint32_t j = 0; j < n; ++j) s[j] = dot8_ref(q, dim, [&](uint32_t d) { return keys[j][d]; }) * scale;
+  weigh_values_ref(
+      s, n, dim, [&](uint32_t j, uint32_t d) { return keys[j][d]; }, part);
 }
 
 }  // namespace
@@ -41,7 +25,7 @@ void attend_keys(const float* const* keys, uint32_t n, const float* q, uint32_t 
 void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
   const uint32_t dim = spec.rows.width;
   const float* keys[kSlots];
-  JoinTree<UnionPart, join_union> tree(dim);
+  JoinTree<UnionPart, join_parts_ref<UnionPart>> tree(dim);
   for (uint32_t next = t < spec.window ? 0 : t - spec.window + 1; next <= t;) {
     uint32_t n = 0;
     do keys[n++] = spec.rows.row(next++);

@@ -171,12 +171,12 @@ void HfCheckpoint::add_shard(const MappedFile& file, const SafetensorsHeader& he
     if (name->name.empty()) continue;
     const std::optional<Format> format = format_of(t.dtype, *name);
     declared_.push_back({name->name, {t.shape.rbegin(), t.shape.rend()}, t.dtype, format.has_value(), t.bytes});
-    if (dialect.refusal.empty()) add_tensor(file, t, *name);
+    if (dialect.refusal.empty()) add_tensor(file, t, *name, format);
   }
 }
 
-void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t, const HfName& name) {
-  const std::optional<Format> format = format_of(t.dtype, name);
+void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t, const HfName& name,
+                              std::optional<Format> format) {
   std::vector<uint64_t> shape(t.shape.rbegin(), t.shape.rend());
   if (std::ranges::find(shape, 0u) != shape.end() || shape.empty() || shape.size() > 2)
     fail(Code::kInput, "{}: tensor '{}' is neither a vector nor a matrix", file.path(), shown_name(t.name));

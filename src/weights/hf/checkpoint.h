@@ -49,7 +49,8 @@ class HfCheckpoint : public TensorSource {
   Json json_of(const std::string& path);
   void read_shards(const std::string& folder, const HfDialect& dialect);
   void add_shard(const MappedFile& file, const SafetensorsHeader& header, const HfDialect& dialect);
-  void add_tensor(const MappedFile& file, const SafetensorsTensor& tensor, const HfName& name);
+  void add_tensor(const MappedFile& file, const SafetensorsTensor& tensor, const HfName& name,
+                  std::optional<Format> format);
   void add_computed(const HfDialect& dialect);
   void check_required(const HfDialect& dialect, const std::string& folder) const;
   void read_text(const std::string& folder, const Json& config);

@@ -3,21 +3,14 @@
 //
 // Blocks of drafts (mtp.*) are left out: they propose, and cannot change the answer. Pairs of a rotation are neighbours
 // there already.
-#include <algorithm>
-
 #include "base/error.h"
 #include "weights/hf/dialect.h"
 
 namespace stet {
 namespace {
 
-constexpr uint32_t kMostCount = 1u << 30;
-
-// A whole number of the configuration under the key that the model reads.
-struct Number {
-  std::string_view theirs, ours;
-};
-constexpr Number kNumbers[] = {
+// Numbers of the configuration under the keys that the model reads.
+constexpr HfRename kNumbers[] = {
     {"vocab_size", "vocab_size"},
     {"num_hidden_layers", "block_count"},
     {"hidden_size", "embedding_length"},
@@ -45,14 +38,11 @@ constexpr std::string_view kOfNoConsequence[] = {
     "dspark_target_layer_ids",  "reap_pruning",      "expert_dtype",
 };
 
-struct Rename {
-  std::string_view theirs, ours;
-};
-constexpr Rename kTop[] = {
+constexpr HfRename kTop[] = {
     {"embed.weight", "token_embd.weight"}, {"head.weight", "output.weight"},   {"norm.weight", "output_norm.weight"},
     {"hc_head_fn", "output_hc_fn.weight"}, {"hc_head_base", "output_hc_base"}, {"hc_head_scale", "output_hc_scale"},
 };
-constexpr Rename kLayer[] = {
+constexpr HfRename kLayer[] = {
     {"attn_norm.weight", "attn_norm.weight"},
     {"ffn_norm.weight", "ffn_norm.weight"},
     {"hc_attn_fn", "attn_hc_fn.weight"},
@@ -86,37 +76,21 @@ constexpr Rename kLayer[] = {
     {"ffn.shared_experts.w3.weight", "ffn_shared_up.weight"},
     {"ffn.shared_experts.w2.weight", "ffn_shared_down.weight"},
 };
-constexpr Rename kExpert[] = {
+constexpr HfRename kExpert[] = {
     {"w1.weight", "gate.weight"},
     {"w3.weight", "up.weight"},
     {"w2.weight", "down.weight"},
 };
 
-template <size_t N>
-const Rename* found(const Rename (&table)[N], std::string_view theirs) {
-  const Rename* it = std::ranges::find(table, theirs, &Rename::theirs);
-  return it == std::end(table) ? nullptr : it;
-}
-
-// "12.attn.wkv.weight" as "12" and "attn.wkv.weight"; an empty index: it does not begin with a number as one writes it.
-std::pair<std::string_view, std::string_view> split_index(std::string_view name) {
-  const size_t dot = name.find('.');
-  if (dot == std::string_view::npos) return {};
-  const std::string_view index = name.substr(0, dot);
-  const bool digits = std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits || index.empty() || (index.size() > 1 && index[0] == '0')) return {};
-  return {index, name.substr(dot + 1)};
-}
-
 std::optional<HfName> translate_layer(std::string_view layer, std::string_view rest) {
   constexpr std::string_view kExperts = "ffn.experts.";
   if (rest.starts_with(kExperts)) {
-    const auto [expert, tensor] = split_index(rest.substr(kExperts.size()));
-    const Rename* r = expert.empty() ? nullptr : found(kExpert, tensor);
+    const auto expert = hf_split_index(rest.substr(kExperts.size()));
+    const HfRename* r = expert ? hf_find(kExpert, expert->second) : nullptr;
     if (r == nullptr) return std::nullopt;
-    return HfName{fmt::format("blk.{}.expert.{}.{}", layer, expert, r->ours)};
+    return HfName{fmt::format("blk.{}.expert.{}.{}", layer, expert->first, r->ours)};
   }
-  const Rename* r = found(kLayer, rest);
+  const HfRename* r = hf_find(kLayer, rest);
   if (r == nullptr) return std::nullopt;
   HfName name{fmt::format("blk.{}.{}", layer, r->ours)};
   name.whole_numbers = rest == "ffn.gate.tid2eid";
@@ -125,11 +99,11 @@ std::optional<HfName> translate_layer(std::string_view layer, std::string_view r
 
 std::optional<HfName> translate_published(const std::string& name) {
   constexpr std::string_view kBlocks = "layers.";
-  if (const Rename* r = found(kTop, name)) return HfName{std::string(r->ours)};
+  if (const HfRename* r = hf_find(kTop, name)) return HfName{std::string(r->ours)};
   if (name.starts_with("mtp.")) return HfName{};
   if (!name.starts_with(kBlocks)) return std::nullopt;
-  const auto [layer, rest] = split_index(std::string_view(name).substr(kBlocks.size()));
-  return layer.empty() ? std::nullopt : translate_layer(layer, rest);
+  const auto layer = hf_split_index(std::string_view(name).substr(kBlocks.size()));
+  return layer ? translate_layer(layer->first, layer->second) : std::nullopt;
 }
 
 class ConfigTranslator {
@@ -137,8 +111,8 @@ class ConfigTranslator {
   ConfigTranslator(StrictObject& config, Metadata& metadata) : config_(config), metadata_(metadata) {}
 
   void numbers() {
-    for (const Number& n : kNumbers) put(n.ours, {static_cast<uint64_t>(config_.whole(n.theirs, 1, kMostCount))});
-    put("expert_hash_layers", {static_cast<uint64_t>(config_.whole("num_hash_layers", 0, kMostCount))});
+    for (const HfRename& n : kNumbers) put(n.ours, {uint64_t{hf_count(config_, n.theirs)}});
+    put("expert_hash_layers", {static_cast<uint64_t>(config_.whole("num_hash_layers", 0, 1 << 30))});
     put("attention.layer_norm_rms_epsilon", {config_.number("rms_norm_eps", 0, 1)});
     put("hyper_connection.epsilon", {config_.number("hc_eps", 0, 1)});
     put("expert_weights_scale", {config_.number("routed_scaling_factor", 0, 1e6)});
@@ -147,7 +121,7 @@ class ConfigTranslator {
 
   // One ratio a layer; those behind belong to the blocks of drafts.
   void ratios() {
-    const uint64_t layers = static_cast<uint64_t>(config_.whole("num_hidden_layers", 1, kMostCount));
+    const uint64_t layers = hf_count(config_, "num_hidden_layers");
     const std::vector<int32_t> all = config_.ids("compress_ratios");
     if (all.size() < layers)
       fail(Code::kInput, "{}: compress_ratios has {} entries for {} layers", config_.what(), all.size(), layers);

@@ -86,6 +86,24 @@ void show_only(HfDialect& dialect, const std::string& refusal) {
 
 }  // namespace
 
+const HfRename* hf_find(std::span<const HfRename> table, std::string_view theirs) {
+  const auto found = std::ranges::find(table, theirs, &HfRename::theirs);
+  return found == table.end() ? nullptr : &*found;
+}
+
+std::optional<std::pair<std::string_view, std::string_view>> hf_split_index(std::string_view name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const std::string_view index = name.substr(0, dot);
+  const bool digits = std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits || index.empty() || (index.size() > 1 && index[0] == '0')) return std::nullopt;
+  return std::pair(index, name.substr(dot + 1));
+}
+
+uint32_t hf_count(StrictObject& config, std::string_view key) {
+  return static_cast<uint32_t>(config.whole(key, 1, 1 << 30));
+}
+
 bool hf_given(StrictObject& config, std::string_view key) { return config.has(key) && !config.any(key).is_null(); }
 
 void hf_require(StrictObject& config, std::string_view key, const Json& value) {

@@ -5,7 +5,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/strict_json.h"
@@ -41,6 +44,17 @@ HfDialect read_hf_dialect(const Json& config, const std::string& file);
 #undef DIALECT
 
 // What the families share.
+
+// A key or a name of a checkpoint, and what src/models calls it.
+struct HfRename {
+  std::string_view theirs, ours;
+};
+// The entry of a table for `theirs`; null: it has none.
+const HfRename* hf_find(std::span<const HfRename> table, std::string_view theirs);
+// "12.mlp.up_proj.weight" as {"12", "mlp.up_proj.weight"}; nothing: it does not begin with a number as one writes it.
+std::optional<std::pair<std::string_view, std::string_view>> hf_split_index(std::string_view name);
+// A number of things: from 1 to 2^30.
+uint32_t hf_count(StrictObject& config, std::string_view key);
 bool hf_given(StrictObject& config, std::string_view key);  // there and not null; counts as asked for
 // Throws Error(kUnsupported) unless the key is absent, null or `value`.
 void hf_require(StrictObject& config, std::string_view key, const Json& value);

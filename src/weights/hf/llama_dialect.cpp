@@ -13,12 +13,7 @@
 namespace stet {
 namespace {
 
-constexpr uint32_t kMost = 1u << 30;
-
-struct Suffix {
-  std::string_view theirs, ours;
-};
-constexpr Suffix kLayerTensors[] = {
+constexpr HfRename kLayerTensors[] = {
     {"input_layernorm.weight", "attn_norm.weight"},
     {"self_attn.q_proj.weight", "attn_q.weight"},
     {"self_attn.k_proj.weight", "attn_k.weight"},
@@ -37,25 +32,15 @@ struct Geometry {
   bool tied = false;
 };
 
-// "model.layers.12.mlp.up_proj.weight" as {"12", "mlp.up_proj.weight"}.
-std::optional<std::pair<std::string, std::string>> layer_name(const std::string& name) {
-  if (!name.starts_with(kLayers)) return std::nullopt;
-  const size_t dot = name.find('.', kLayers.size());
-  if (dot == std::string::npos) return std::nullopt;
-  const std::string layer = name.substr(kLayers.size(), dot - kLayers.size());
-  const bool digits = std::ranges::all_of(layer, [](char c) { return c >= '0' && c <= '9'; });
-  if (layer.empty() || !digits || (layer.size() > 1 && layer[0] == '0')) return std::nullopt;
-  return std::pair(layer, name.substr(dot + 1));
-}
-
 std::optional<HfName> translate(const std::string& name, const Geometry& g) {
   if (name == "model.embed_tokens.weight") return HfName{"token_embd.weight"};
   if (name == "model.norm.weight") return HfName{"output_norm.weight"};
   if (name == "lm_head.weight")
     return HfName{g.tied ? "" : "output.weight"};  // tied: the embedding stands in its place
-  const auto layer = layer_name(name);
-  const auto found = layer ? std::ranges::find(kLayerTensors, layer->second, &Suffix::theirs) : std::end(kLayerTensors);
-  if (found == std::end(kLayerTensors)) return std::nullopt;
+  if (!name.starts_with(kLayers)) return std::nullopt;
+  const auto layer = hf_split_index(std::string_view(name).substr(kLayers.size()));
+  const HfRename* found = layer ? hf_find(kLayerTensors, layer->second) : nullptr;
+  if (found == nullptr) return std::nullopt;
   if (found->ours.empty()) return HfName{};
   const uint32_t rotated = found->ours == "attn_q.weight" ? g.heads : found->ours == "attn_k.weight" ? g.kv_heads : 0;
   return HfName{fmt::format("blk.{}.{}", layer->first, found->ours), rotated};
@@ -126,23 +111,19 @@ void read_rope(StrictObject& config, uint32_t head_dim, HfDialect& d) {
          shown_name(unknown), type);
 }
 
-uint32_t count(StrictObject& config, std::string_view key) {
-  return static_cast<uint32_t>(config.whole(key, 1, kMost));
-}
-
 Geometry read_geometry(StrictObject& config, HfDialect& d) {
   const auto put = [&](std::string_view key, uint64_t value) { d.metadata[fmt::format("llama.{}", key)] = {value}; };
   Geometry g;
-  const uint32_t hidden = count(config, "hidden_size");
-  g.heads = count(config, "num_attention_heads");
-  g.kv_heads = hf_given(config, "num_key_value_heads") ? count(config, "num_key_value_heads") : g.heads;
-  g.head_dim = hf_given(config, "head_dim") ? count(config, "head_dim") : hidden / g.heads;
+  const uint32_t hidden = hf_count(config, "hidden_size");
+  g.heads = hf_count(config, "num_attention_heads");
+  g.kv_heads = hf_given(config, "num_key_value_heads") ? hf_count(config, "num_key_value_heads") : g.heads;
+  g.head_dim = hf_given(config, "head_dim") ? hf_count(config, "head_dim") : hidden / g.heads;
   g.tied = hf_given(config, "tie_word_embeddings") && config.flag("tie_word_embeddings");
-  put("vocab_size", count(config, "vocab_size"));
+  put("vocab_size", hf_count(config, "vocab_size"));
   put("embedding_length", hidden);
-  put("feed_forward_length", count(config, "intermediate_size"));
-  put("block_count", count(config, "num_hidden_layers"));
-  put("context_length", count(config, "max_position_embeddings"));
+  put("feed_forward_length", hf_count(config, "intermediate_size"));
+  put("block_count", hf_count(config, "num_hidden_layers"));
+  put("context_length", hf_count(config, "max_position_embeddings"));
   put("attention.head_count", g.heads);
   put("attention.head_count_kv", g.kv_heads);
   put("attention.key_length", g.head_dim);

@@ -6,13 +6,17 @@ the published keys when the ratios are not 0, 4 and 128, so its configuration is
 
 from __future__ import annotations
 
+import os
 import re
-import types
+import sys
 
 import numpy as np
 import torch
 from transformers import DeepseekV4Config, DeepseekV4ForCausalLM, DynamicCache, modeling_rope_utils
 from transformers.models.deepseek_v4 import modeling_deepseek_v4
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from double_torch import DoubleTorch  # noqa: E402
 
 SLIDING, FINE, COARSE = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
 
@@ -46,32 +50,6 @@ NAMES = (
     (r"\.ffn\.shared_experts\.w2\.", ".mlp.shared_experts.down_proj."),
     (r"\.ffn\.shared_experts\.w3\.", ".mlp.shared_experts.up_proj."),
 )
-
-
-class Double(types.ModuleType):
-    """The torch module, except that what a caller names float32 is float64: lifts transformers' fixed casts."""
-
-    float32 = float = torch.float64
-
-    def __getattr__(self, name):
-        return getattr(torch, name)
-
-
-class DoubleTorch:
-    """Runs transformers' own code in float64 throughout; Tensor.float() gives float64 too."""
-
-    modules = (modeling_deepseek_v4, modeling_rope_utils)
-
-    def __enter__(self):
-        self.cast = torch.Tensor.float
-        torch.Tensor.float = torch.Tensor.double
-        for module in self.modules:
-            module.torch = Double("torch")
-
-    def __exit__(self, *_):
-        torch.Tensor.float = self.cast
-        for module in self.modules:
-            module.torch = torch
 
 
 def config_of(published: dict) -> DeepseekV4Config:
@@ -153,7 +131,7 @@ def logits(published, weights, tokens: list[int], dtype: torch.dtype, pieces: li
     if dtype == torch.float32:
         with torch.no_grad():
             return run(build(published, weights, dtype))
-    with DoubleTorch(), torch.no_grad():
+    with DoubleTorch(modeling_deepseek_v4, modeling_rope_utils), torch.no_grad():
         model = build(published, weights, dtype)
         for name, buffer in model.named_buffers():
             if "inv_freq" in name and torch.equal(buffer, buffer.to(torch.float32).to(buffer.dtype)):

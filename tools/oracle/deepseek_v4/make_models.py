@@ -31,6 +31,9 @@ import mutants
 import reference
 import rounding_errors
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import golden_readme  # noqa: E402
+
 TOLERANCE_FACTOR = 8.0  # deviations; a Gaussian exceeds them once in 1e15
 LEAST_MARGIN = 1e-3  # of a choice in mode f32: float32 errors are some 1e-5
 PUBLISHED_KEYS = {
@@ -356,18 +359,6 @@ def table(out: str) -> list[str]:
     return lines
 
 
-def update_readme(out: str) -> None:
-    """Writes the tables between the two marks of the README; the prose around them stays."""
-    path = os.path.join(out, "README.md")
-    if not os.path.exists(path):
-        return
-    with open(path, encoding="utf-8") as file:
-        before, _, rest = file.read().partition("<!-- table -->\n")
-    after = rest.partition("<!-- end of table -->")[2]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(before + "<!-- table -->\n" + "\n".join(table(out)) + "\n<!-- end of table -->" + after)
-
-
 def main() -> None:
     root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -380,7 +371,7 @@ def main() -> None:
     for name, spec in VARIANTS.items():
         if args.only in (None, name):
             make(name, spec, args.out, args.trials)
-    update_readme(args.out)
+    golden_readme.write_table(args.out, table(args.out))
 
 
 if __name__ == "__main__":
