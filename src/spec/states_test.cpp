@@ -33,7 +33,7 @@ class StatesTest : public testing::TestWithParam<std::tuple<const char*, float>>
  protected:
   static constexpr uint32_t kAnswer = 60;
 
-  Answer answer(Decoder& decoder, Session& session, Draft* draft, uint32_t depth, bool reuse) const {
+  Answer answer(Decoder& on, Session& session, Draft* draft, uint32_t depth, bool reuse) const {
     session.begin(prompt, reuse);
     Sampler sampler(kernels(Isa::scalar), sampling, model.desc.vocab);
     Answer a;
@@ -44,7 +44,7 @@ class StatesTest : public testing::TestWithParam<std::tuple<const char*, float>>
                         .accepted;
     }
     a.tokens.assign(session.output().begin(), session.output().end());
-    a.state = decoder.kv_hash(static_cast<uint32_t>(prompt.size()) + kAnswer - 1);
+    a.state = on.kv_hash(static_cast<uint32_t>(prompt.size()) + kAnswer - 1);
     return a;
   }
 
