@@ -103,7 +103,7 @@ TEST_P(DeepseekV4, EveryWayGivesTheSameBits) {
     const ReplayMode mode = piece % 3 == 0   ? ReplayMode::recorded
                             : piece % 3 == 1 ? ReplayMode::replayed
                                              : ReplayMode::eager;
-    expect_equal(trace_of(m, Isa::scalar, 1 + piece % 3, how(mode), piece), want,
+    expect_equal(trace_of(m, Isa::scalar, 1 + static_cast<unsigned>(piece % 3), how(mode), piece), want,
                  fmt::format("scalar, pieces of {}", piece));
   }
   for (const Isa isa : available_isas())

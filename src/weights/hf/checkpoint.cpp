@@ -196,7 +196,8 @@ void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t
     place.head_rows = static_cast<uint32_t>(rows / name.rotated_heads);
   }
   tensors_.push_back({name.name, shape, *format, name.whole_numbers ? t.bytes / 2 : t.bytes});
-  places_.emplace(name.name, std::move(place));
+  if (!places_.emplace(name.name, std::move(place)).second)
+    fail(Code::kInput, "{}: tensor '{}' is there under another name too", file.path(), shown_name(t.name));
 }
 
 void HfCheckpoint::add_computed(const HfDialect& dialect) {

@@ -2,7 +2,10 @@
 // deepseek-ai/DeepSeek-V4-Flash).
 //
 // Blocks of drafts (mtp.*) are left out: they propose, and cannot change the answer. Pairs of a rotation are neighbours
-// there already.
+// there already. What transformers' save_pretrained writes is read too: its keys for ratios, hashed layers and RoPE.
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "weights/hf/dialect.h"
 
@@ -34,13 +37,17 @@ constexpr HfRename kNumbers[] = {
 
 // About drafts, about how experts were chosen before they were stored, or said again by the tensors' own types.
 constexpr std::string_view kOfNoConsequence[] = {
-    "num_nextn_predict_layers", "dspark_block_size", "dspark_markov_rank", "dspark_noise_token_id",
-    "dspark_target_layer_ids",  "reap_pruning",      "expert_dtype",
+    "num_nextn_predict_layers", "dspark_block_size",   "dspark_markov_rank", "dspark_noise_token_id",
+    "dspark_target_layer_ids",  "reap_pruning",        "expert_dtype",       "output_router_logits",
+    "router_aux_loss_coef",     "router_jitter_noise",
 };
 
 constexpr HfRename kTop[] = {
-    {"embed.weight", "token_embd.weight"}, {"head.weight", "output.weight"},   {"norm.weight", "output_norm.weight"},
-    {"hc_head_fn", "output_hc_fn.weight"}, {"hc_head_base", "output_hc_base"}, {"hc_head_scale", "output_hc_scale"},
+    {"embed.weight", "token_embd.weight"},    {"head.weight", "output.weight"},
+    {"norm.weight", "output_norm.weight"},    {"embed_tokens.weight", "token_embd.weight"},
+    {"hc_head.hc_fn", "output_hc_fn.weight"}, {"hc_head.hc_base", "output_hc_base"},
+    {"hc_head.hc_scale", "output_hc_scale"},  {"hc_head_fn", "output_hc_fn.weight"},
+    {"hc_head_base", "output_hc_base"},       {"hc_head_scale", "output_hc_scale"},
 };
 constexpr HfRename kLayer[] = {
     {"attn_norm.weight", "attn_norm.weight"},
@@ -56,6 +63,7 @@ constexpr HfRename kLayer[] = {
     {"attn.wq_b.weight", "attn_q_b.weight"},
     {"attn.wkv.weight", "attn_kv.weight"},
     {"attn.kv_norm.weight", "attn_kv_norm.weight"},
+    {"attn.norm.weight", "attn_kv_norm.weight"},  // transformers 5.24
     {"attn.attn_sink", "attn_sinks"},
     {"attn.wo_a.weight", "attn_output_a.weight"},
     {"attn.wo_b.weight", "attn_output_b.weight"},
@@ -97,12 +105,14 @@ std::optional<HfName> translate_layer(std::string_view layer, std::string_view r
   return name;
 }
 
-std::optional<HfName> translate_published(const std::string& name) {
-  constexpr std::string_view kBlocks = "layers.";
+// transformers writes the published names behind "model.", but for those of the tables above.
+std::optional<HfName> translate_published(std::string_view name) {
+  constexpr std::string_view kBlocks = "layers.", kPrefix = "model.";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
   if (const HfRename* r = hf_find(kTop, name)) return HfName{std::string(r->ours)};
   if (name.starts_with("mtp.")) return HfName{};
   if (!name.starts_with(kBlocks)) return std::nullopt;
-  const auto layer = hf_split_index(std::string_view(name).substr(kBlocks.size()));
+  const auto layer = hf_split_index(name.substr(kBlocks.size()));
   return layer ? translate_layer(layer->first, layer->second) : std::nullopt;
 }
 
@@ -112,7 +122,7 @@ class ConfigTranslator {
 
   void numbers() {
     for (const HfRename& n : kNumbers) put(n.ours, {uint64_t{hf_count(config_, n.theirs)}});
-    put("expert_hash_layers", {static_cast<uint64_t>(config_.whole("num_hash_layers", 0, 1 << 30))});
+    put("expert_hash_layers", {hash_layers()});
     put("attention.layer_norm_rms_epsilon", {config_.number("rms_norm_eps", 0, 1)});
     put("hyper_connection.epsilon", {config_.number("hc_eps", 0, 1)});
     put("expert_weights_scale", {config_.number("routed_scaling_factor", 0, 1e6)});
@@ -121,37 +131,31 @@ class ConfigTranslator {
 
   // One ratio a layer; those behind belong to the blocks of drafts.
   void ratios() {
-    const uint64_t layers = hf_count(config_, "num_hidden_layers");
-    const std::vector<int32_t> all = config_.ids("compress_ratios");
-    if (all.size() < layers)
-      fail(Code::kInput, "{}: compress_ratios has {} entries for {} layers", config_.what(), all.size(), layers);
+    const bool transformers = !config_.has("compress_ratios") && hf_given(config_, "layer_types");
+    const std::vector<int32_t> all = transformers ? ratios_of_transformers() : config_.ids("compress_ratios");
+    if (all.size() < layers())
+      fail(Code::kInput, "{}: compress_ratios has {} entries for {} layers", config_.what(), all.size(), layers());
     auto list = std::make_shared<MetaArray>();
-    for (uint64_t l = 0; l < layers; ++l) list->emplace_back().value.emplace<uint64_t>(static_cast<uint64_t>(all[l]));
+    for (uint64_t l = 0; l < layers(); ++l) list->emplace_back().value.emplace<uint64_t>(static_cast<uint64_t>(all[l]));
     put("attention.compress_ratios", {std::shared_ptr<const MetaArray>(std::move(list))});
   }
 
-  // Layers without entries rotate by rope_theta alone, the others by compress_rope_theta and rope_scaling.
+  // Layers without entries rotate by one base alone, the others by another, and by YaRN where it is set.
   void rope() {
+    if (hf_given(config_, "rope_parameters")) return rope_of_transformers();
     put("rope.freq_base", {config_.number("rope_theta", 1, 1e12)});
     put("compress.rope.freq_base", {config_.number("compress_rope_theta", 1, 1e12)});
     if (!hf_given(config_, "rope_scaling")) return;
-    StrictObject rope(config_.any("rope_scaling"), config_.what() + ": rope_scaling");
-    for (const char* key : {"type", "rope_type"}) hf_require(rope, key, "yarn");
-    metadata_["deepseek_v4.compress.rope.scaling.type"].value.emplace<std::string>("yarn");
-    put("compress.rope.scaling.factor", {rope.number("factor", 1e-3, 1e6)});
-    put("compress.rope.scaling.original_context_length", {rope.number("original_max_position_embeddings", 1, 1e9)});
-    put("compress.rope.scaling.yarn_beta_fast", {rope.number("beta_fast", 1e-3, 1e6)});
-    put("compress.rope.scaling.yarn_beta_slow", {rope.number("beta_slow", 1e-3, 1e6)});
-    put("compress.rope.scaling.yarn_attn_factor", {1.0});  // this family does not scale cosines and sines
-    if (const std::string unknown = rope.not_asked_for(); !unknown.empty())
-      fail(Code::kUnsupported, "{}: sets {}, which stet does not know", rope.what(), unknown);
+    StrictObject scaling(config_.any("rope_scaling"), config_.what() + ": rope_scaling");
+    for (const char* key : {"type", "rope_type"}) hf_require(scaling, key, "yarn");
+    yarn(scaling);
   }
 
   void settled() {
     hf_require(config_, "num_key_value_heads", 1);
     hf_require(config_, "n_shared_experts", 1);
     hf_require(config_, "tie_word_embeddings", false);
-    hf_require(config_, "attention_bias", false);
+    for (const char* key : {"attention_bias", "mlp_bias"}) hf_require(config_, key, false);
     hf_require(config_, "hidden_act", "silu");
     hf_require(config_, "scoring_func", "sqrtsoftplus");
     hf_require(config_, "topk_method", "noaux_tc");
@@ -161,6 +165,82 @@ class ConfigTranslator {
   }
 
  private:
+  void yarn(StrictObject& rope) {
+    metadata_["deepseek_v4.compress.rope.scaling.type"].value.emplace<std::string>("yarn");
+    put("compress.rope.scaling.factor", {rope.number("factor", 1e-3, 1e6)});
+    put("compress.rope.scaling.original_context_length", {rope.number("original_max_position_embeddings", 1, 1e9)});
+    put("compress.rope.scaling.yarn_beta_fast", {rope.number("beta_fast", 1e-3, 1e6)});
+    put("compress.rope.scaling.yarn_beta_slow", {rope.number("beta_slow", 1e-3, 1e6)});
+    put("compress.rope.scaling.yarn_attn_factor", {1.0});  // this family does not scale cosines and sines
+    hf_require(rope, "attention_factor", 1.0);
+    all_known(rope);
+  }
+
+  // What transformers writes: {"main": {..}, "compress": {..}}. The older keys beside it hold defaults of no meaning.
+  void rope_of_transformers() {
+    StrictObject both(config_.any("rope_parameters"), config_.what() + ": rope_parameters");
+    StrictObject main(both.any("main"), both.what() + ": main"),
+        compress(both.any("compress"), both.what() + ": compress");
+    all_known(both);
+    const double head = hf_count(config_, "head_dim");
+    for (StrictObject* rope : {&main, &compress}) {
+      const double turned = rope->number("partial_rotary_factor", 0, 1) * head;
+      if (std::abs(turned - hf_count(config_, "qk_rope_head_dim")) > 0.01)
+        fail(Code::kUnsupported, "{}: partial_rotary_factor and qk_rope_head_dim disagree", rope->what());
+    }
+    put("rope.freq_base", {main.number("rope_theta", 1, 1e12)});
+    put("compress.rope.freq_base", {compress.number("rope_theta", 1, 1e12)});
+    hf_require(main, "rope_type", "default");
+    all_known(main);
+    if (compress.text("rope_type") != "default") {
+      hf_require(compress, "rope_type", "yarn");
+      yarn(compress);
+    }
+    all_known(compress);
+    for (const char* key : {"rope_theta", "compress_rope_theta", "partial_rotary_factor"}) hf_given(config_, key);
+  }
+
+  static void all_known(const StrictObject& object) {
+    if (const std::string unknown = object.not_asked_for(); !unknown.empty())
+      fail(Code::kUnsupported, "{}: sets {}, which stet does not know", object.what(), unknown);
+  }
+
+  // The texts of a list, one a layer.
+  std::vector<std::string> texts(std::string_view key) {
+    std::vector<std::string> all;
+    for (const Json& item : config_.any(key)) all.push_back(item.is_string() ? item.get<std::string>() : "");
+    if (all.size() < layers())
+      fail(Code::kInput, "{}: {} has {} entries for {} layers", config_.what(), key, all.size(), layers());
+    all.resize(layers());
+    return all;
+  }
+  uint64_t layers() { return hf_count(config_, "num_hidden_layers"); }
+
+  std::vector<int32_t> ratios_of_transformers() {
+    StrictObject rates(config_.any("compress_rates"), config_.what() + ": compress_rates");
+    std::vector<int32_t> all;
+    for (const std::string& type : texts("layer_types"))
+      all.push_back(type == "sliding_attention" ? 0 : static_cast<int32_t>(rates.whole(type, 1, 1 << 20)));
+    // The name says that entries overlap, and have an indexer; to src/models their ratio does.
+    constexpr std::string_view kFine = "compressed_sparse_attention";
+    if (rates.has(kFine)) hf_require(rates, kFine, 4);
+    if (rates.has("heavily_compressed_attention") && rates.whole("heavily_compressed_attention", 1, 1 << 20) == 4)
+      fail(Code::kUnsupported, "{}: heavily_compressed_attention has the ratio of entries that overlap", rates.what());
+    all_known(rates);
+    return all;
+  }
+
+  // Layers whose experts a table chooses come first.
+  uint64_t hash_layers() {
+    if (!hf_given(config_, "mlp_layer_types"))
+      return static_cast<uint64_t>(config_.whole("num_hash_layers", 0, 1 << 30));
+    const std::vector<std::string> types = texts("mlp_layer_types");
+    const auto end = std::ranges::find_if(types, [](const std::string& t) { return t != "hash_moe"; });
+    if (!std::all_of(end, types.end(), [](const std::string& t) { return t == "moe"; }))
+      fail(Code::kUnsupported, "{}: mlp_layer_types is no run of hash_moe before a run of moe", config_.what());
+    return static_cast<uint64_t>(end - types.begin());
+  }
+
   void put(std::string_view key, const MetaValue& value) {
     metadata_.insert_or_assign(fmt::format("deepseek_v4.{}", key), value);
   }

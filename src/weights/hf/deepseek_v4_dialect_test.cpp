@@ -71,6 +71,39 @@ TEST(DeepseekV4Dialect, PublishedNamesAndKeysAreTranslated) {
   EXPECT_EQ(std::get<uint64_t>(ratios[1].value), 4u);
 }
 
+// The same model as transformers 5.24 writes it.
+TEST(DeepseekV4Dialect, WhatTransformersSavesIsTheSame) {
+  Checkpoint published, saved;
+  saved.folder.tensors[0].name = "model.layers.0.ffn.gate.tid2eid";
+  saved.folder.tensors[1].name = "model.layers.1.ffn.experts.12.w1.weight";
+  saved.folder.tensors[2].name = "model.layers.1.hc_attn_base";
+  saved.folder.tensors[3] = {"model.hc_head.hc_base", "F32", {2}, std::string(8, '\0')};
+  for (const char* key : {"compress_ratios", "num_hash_layers", "rope_scaling", "topk_method"}) saved.config.erase(key);
+  saved.config["layer_types"] = {"sliding_attention", "compressed_sparse_attention"};
+  saved.config["compress_rates"] = {{"compressed_sparse_attention", 4}, {"heavily_compressed_attention", 128}};
+  saved.config["mlp_layer_types"] = {"hash_moe", "moe"};
+  saved.config["rope_theta"] = 1.5;  // of no meaning beside rope_parameters
+  const test::OrderedJson main = {{"rope_type", "default"}, {"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}};
+  test::OrderedJson compress = published.config["rope_scaling"];
+  compress.erase("type");
+  compress.update(
+      {{"rope_type", "yarn"}, {"rope_theta", 160000.0}, {"partial_rotary_factor", 0.5}, {"attention_factor", 1.0}});
+  saved.config["rope_parameters"] = {{"main", main}, {"compress", compress}};
+  const auto a = published.open();
+  const auto b = saved.open();
+  EXPECT_NE(b->find("output_hc_base"), nullptr);
+  EXPECT_NE(b->find("blk.1.expert.12.gate.weight"), nullptr);
+  for (const auto& [key, value] : a->metadata()) {
+    if (!key.starts_with("deepseek_v4.") || key.ends_with("compress_ratios")) continue;
+    EXPECT_EQ(b->metadata().at(key).value, value.value) << key;
+  }
+  saved.config["mlp_layer_types"] = {"moe", "hash_moe"};
+  saved.refused(Code::kUnsupported, "mlp_layer_types");
+  saved.config["mlp_layer_types"] = {"hash_moe", "moe"};
+  saved.config["compress_rates"]["compressed_sparse_attention"] = 8;
+  saved.refused(Code::kUnsupported, "compressed_sparse_attention");
+}
+
 TEST(DeepseekV4Dialect, TableOfIdsIsReadAsFloats) {
   Checkpoint c;
   const auto source = c.open();
