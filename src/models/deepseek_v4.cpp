@@ -138,7 +138,7 @@ const PackedMatrix& float_matrix(const ModelWeights& w, const std::string& name)
   const PackedMatrix& m = w.matrix(name);
   if (traits(m.format).integer_block)
     fail(Code::kUnsupported,
-         "tensor {} is {}; of this architecture stet runs F32, F16 and BF16 (or all in F32: --float)", name,
+         "tensor {} is {}; of this architecture stet runs F32, F16 and BF16 (or all in F32: --activations f32)", name,
          traits(m.format).name);
   return m;
 }
@@ -149,6 +149,7 @@ class Program {
   Program(const ModelDesc& desc, const ModelWeights& weights, ListBuilder& builder)
       : d(desc),
         s(settings(desc)),
+        rounded(desc.activations == ActivationMode::checkpoint),
         w(weights),
         list(builder),
         streams(list.buffer("streams", d.hidden * s.streams)),
@@ -168,9 +169,25 @@ class Program {
  private:
   std::string name(std::string_view op) const { return named(layer_, op); }
   const PackedMatrix& matrix(std::string_view tensor) const { return w.matrix(name(tensor) + ".weight"); }
-  const float* norm(std::string_view tensor) const { return w.vector(name(tensor) + ".weight"); }
+  const float* vector(std::string_view tensor) const { return w.vector(name(tensor) + ".weight"); }
   void product(std::string_view tensor, const Buffer* in, const Buffer* to) {
     list.matvec(name(tensor), matrix(tensor), in, to);
+  }
+  // A product whose result a checkpoint rounds to bf16.
+  void narrow_product(std::string_view tensor, const Buffer* in, const Buffer* to) {
+    list.matvec(name(tensor), matrix(tensor), in, to).rounded = rounded;
+  }
+  void norm(std::string_view tensor, const Buffer* in, const Buffer* to) {
+    list.rmsnorm(name(tensor), in, vector(tensor), d.norm_eps, to).rounded = rounded;
+  }
+  // The input of products that a checkpoint makes in 8 bits: runs of in->width / runs elements.
+  const Buffer* eight_bit(const Buffer* in, uint32_t runs = 1) {
+    if (!rounded) return in;
+    const Buffer* to = list.buffer(in->name + "_8", in->width);
+    Command& c = list.row(Op::round_e4m3, name(fmt::format("{}_{}", site_, to->name)), in, to);
+    c.spec = RoundSpec{in->width / runs};
+    c.parts = runs;
+    return to;
   }
   // A buffer of layers that agree on its width.
   const Buffer* sized(std::string_view what, uint32_t width) {
@@ -188,6 +205,7 @@ class Program {
 
   // From the streams to h, the site's normed input.
   void begin_site(const std::string& site) {
+    site_ = site;
     const Buffer *mix = list.buffer("hyper_mix", s.gates()), *gates = list.buffer("hyper_gates", s.gates());
     const Buffer* in = list.buffer("site_in", d.hidden);
     product(site + "_hc_fn", streams, mix);
@@ -197,7 +215,8 @@ class Program {
     Command& mixing = list.row(Op::hyper_mix, name(site + "_hc_mix"), streams, in);
     mixing.in2 = gates;
     mixing.spec = hyper(site);
-    list.rmsnorm(name(site + "_norm"), in, norm(site + "_norm"), d.norm_eps, h);
+    mixing.rounded = rounded;
+    norm(site + "_norm", in, h);
   }
 
   void end_site(const std::string& site) {
@@ -205,6 +224,7 @@ class Program {
     post.in2 = streams;
     post.in3 = list.buffer("hyper_gates", s.gates());
     post.spec = hyper(site);
+    post.rounded = rounded;
   }
 
   // Entries of one kind, and the buffers that their rows pass through.
@@ -227,15 +247,15 @@ class Program {
     store.spec = PoolRowSpec{w.state(name(p.kind + "_rows")), matrix(p.kind + "_position")};
     Command& entry = list.row(Op::pool_entry, name(p.kind + "_entry"), row, sized(p.kind + "_entry", p.size));
     const PoolSpec pool{w.state(name(p.kind + "_rows")), w.state(name(p.kind + "_entries")), s.fine(layer_)};
-    entry.spec = EntrySpec{pool, norm(p.kind + "_norm"), d.norm_eps, rope};
+    entry.spec = EntrySpec{pool, vector(p.kind + "_norm"), d.norm_eps, rope, rounded, p.kind == "indexer"};
   }
 
-  Command& turn(std::string_view what, const Buffer* in, const Buffer* to, uint32_t heads, const RopeRows& rope,
-                bool unit) {
+  // Attention's heads are normed; those of an indexer are compared.
+  void turn(std::string_view what, const Buffer* in, const Buffer* to, uint32_t heads, const RopeRows& rope,
+            bool indexer) {
     Command& c = list.row(Op::turn_heads, name(what), in, to);
-    c.spec = HeadsSpec{in->width / heads, rope, unit, d.norm_eps};
+    c.spec = HeadsSpec{in->width / heads, rope, !indexer, d.norm_eps, rounded, indexer};
     c.parts = heads;
-    return c;
   }
 
   void attention() {
@@ -250,18 +270,20 @@ class Program {
     const Buffer* index_weight = fine ? list.buffer("index_weight", s.index_heads) : nullptr;
     const Buffer* index_q = fine ? list.buffer("index_q", s.index_heads * s.index_dim) : nullptr;
     // All products of h stand together: one stage norms it and makes them.
-    product("attn_q_a", h, q_a);
-    product("attn_kv", h, kv);
+    const Buffer* h8 = eight_bit(h);
+    narrow_product("attn_q_a", h8, q_a);
+    narrow_product("attn_kv", h8, kv);
     Pool main, index;
     if (ratio != 0) main = pool_products("compressor", d.head_dim);
     if (fine) index = pool_products("indexer", s.index_dim);
-    if (fine) product("indexer_heads", h, index_weight);
-    list.rmsnorm(name("attn_q_a_norm"), q_a, norm("attn_q_a_norm"), d.norm_eps, q_low);
-    product("attn_q_b", q_low, q);
-    if (fine) product("indexer_q_b", q_low, index_q);
-    turn("attn_q_turn", q, turned, d.heads, rope, true);
-    list.rmsnorm(name("attn_kv_norm"), kv, norm("attn_kv_norm"), d.norm_eps, normed);
-    list.row(Op::cache_row, name("attn_kv_row"), normed, row).spec = CacheSpec{w.state(name("rows")), rope};
+    if (fine) narrow_product("indexer_heads", h, index_weight);
+    norm("attn_q_a_norm", q_a, q_low);
+    const Buffer* q_low8 = eight_bit(q_low);
+    narrow_product("attn_q_b", q_low8, q);
+    if (fine) narrow_product("indexer_q_b", q_low8, index_q);
+    turn("attn_q_turn", q, turned, d.heads, rope, false);
+    norm("attn_kv_norm", kv, normed);
+    list.row(Op::cache_row, name("attn_kv_row"), normed, row).spec = CacheSpec{w.state(name("rows")), rope, rounded};
     if (ratio != 0) pool_entries(main, rope);
     if (fine) pool_entries(index, rope);
     attend(turned, fine ? choose(index_q, index_weight, rope) : nullptr, rope, result);
@@ -271,11 +293,12 @@ class Program {
   const Buffer* choose(const Buffer* q, const Buffer* weight, const RopeRows& rope) {
     const Buffer *turned = list.buffer("index_q_turned", q->width),
                  *chosen = list.buffer("chosen_entries", s.index_top);
-    turn("indexer_q_turn", q, turned, s.index_heads, rope, false);
+    turn("indexer_q_turn", q, turned, s.index_heads, rope, true);
     Command& c = list.row(Op::choose_entries, name("indexer_choose"), turned, chosen);
     c.in2 = weight;
     const double scale = 1.0 / std::sqrt(static_cast<double>(s.index_dim) * s.index_heads);
-    c.spec = ChooseSpec{w.state(name("indexer_entries")), s.index_heads, s.index_top, static_cast<float>(scale)};
+    c.spec =
+        ChooseSpec{w.state(name("indexer_entries")), s.index_heads, s.index_top, static_cast<float>(scale), rounded};
     return chosen;
   }
 
@@ -288,6 +311,7 @@ class Program {
     u.heads = d.heads;
     u.scale = d.attention_scale;
     u.sinks = w.vector(name("attn_sinks"));
+    u.rounded = rounded;
     Command& c = list.row(Op::union_attend, name("attend"), q, result);
     c.in2 = chosen;
     c.spec = UnionAttendSpec{u, rope};
@@ -300,7 +324,8 @@ class Program {
     c.matrix = float_matrix(w, name("attn_output_a.weight"));
     c.spec = GroupedSpec{s.o_groups};
     c.parts = c.matrix.tiles();
-    product("attn_output_b", low, out);
+    c.rounded = rounded;
+    narrow_product("attn_output_b", eight_bit(low), out);
   }
 
   void route(const Buffer* routes) {
@@ -319,23 +344,26 @@ class Program {
     auto first = std::make_shared<ExpertsSpec>(), second = std::make_shared<ExpertsSpec>();
     first->chosen = second->chosen = s.chosen;
     first->limit = s.limit;
+    first->rounded = second->rounded = rounded;
     for (uint32_t e = 0; e < s.experts; ++e) {
       first->gate.push_back(float_matrix(w, name(fmt::format("expert.{}.gate.weight", e))));
       first->up.push_back(float_matrix(w, name(fmt::format("expert.{}.up.weight", e))));
       second->down.push_back(float_matrix(w, name(fmt::format("expert.{}.down.weight", e))));
     }
     route(routes);
-    product("ffn_shared_gate", h, gate);
-    product("ffn_shared_up", h, up);
+    const Buffer* h8 = eight_bit(h);
+    narrow_product("ffn_shared_gate", h8, gate);
+    narrow_product("ffn_shared_up", h8, up);
     Command& clamped = list.row(Op::swiglu_limit, name("ffn_shared_swiglu"), gate, act);
     clamped.in2 = up;
     clamped.spec = LimitSpec{s.limit};
-    product("ffn_shared_down", act, shared);
-    Command& half = list.row(Op::expert_gate, name("ffn_expert_gate"), h, inner);
+    clamped.rounded = rounded;
+    narrow_product("ffn_shared_down", eight_bit(act), shared);
+    Command& half = list.row(Op::expert_gate, name("ffn_expert_gate"), h8, inner);
     half.in2 = routes;
     half.parts = s.chosen * first->gate[0].tiles();
     half.spec = std::shared_ptr<const ExpertsSpec>(first);
-    Command& down = list.row(Op::expert_down, name("ffn_expert_down"), inner, out);
+    Command& down = list.row(Op::expert_down, name("ffn_expert_down"), eight_bit(inner, s.chosen), out);
     down.in2 = routes;
     down.in3 = shared;
     down.parts = second->down[0].tiles();
@@ -344,10 +372,12 @@ class Program {
 
   const ModelDesc& d;
   const Settings& s;
+  const bool rounded;  // as a checkpoint has it
   const ModelWeights& w;
   ListBuilder& list;
   const Buffer *streams, *h, *out;
   uint32_t layer_ = 0;
+  std::string site_;
 };
 
 void record_streams(const ModelDesc& d, const ModelWeights& w, ListBuilder& list) {
@@ -360,6 +390,7 @@ void record_streams(const ModelDesc& d, const ModelWeights& w, ListBuilder& list
 
 void record_logits(const ModelDesc& d, const ModelWeights& w, ListBuilder& list) {
   const Settings& s = settings(d);
+  const bool rounded = d.activations == ActivationMode::checkpoint;
   const Buffer *streams = list.buffer("head_streams", d.hidden * s.streams), *mix = list.buffer("head_mix", s.streams);
   const Buffer *gates = list.buffer("head_gates", s.streams), *x = list.buffer("head_x", d.hidden),
                *h = list.buffer("head_norm", d.hidden);
@@ -372,7 +403,8 @@ void record_logits(const ModelDesc& d, const ModelWeights& w, ListBuilder& list)
   Command& mixing = list.row(Op::hyper_mix, "output_hc_mix", streams, x);
   mixing.in2 = gates;
   mixing.spec = spec;
-  list.rmsnorm("output_norm", x, w.vector("output_norm.weight"), d.norm_eps, h);
+  mixing.rounded = rounded;
+  list.rmsnorm("output_norm", x, w.vector("output_norm.weight"), d.norm_eps, h).rounded = rounded;
   list.matvec("output", w.matrix("output.weight"), h, list.buffer("logits", d.vocab));
 }
 
@@ -447,6 +479,7 @@ ModelDesc describe_deepseek_v4(const TensorSource& source) {
   for (uint32_t l = 0; l < std::min(d.layers, s->hash_layers); ++l)
     check_table(source, named(l, "ffn_experts_of_token.weight"), s->experts);
   d.settings = s;
+  d.has_checkpoint_mode = true;
   d.states = all_states(d);
   d.tensors = all_tensors(d);
   d.record_body = record_streams;

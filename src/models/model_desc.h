@@ -14,10 +14,19 @@
 
 namespace stet {
 
+// What activations are rounded to (docs/numerics.md); results of different modes are never compared as equal.
+enum class ActivationMode : uint8_t {
+  a8,          // int8 in blocks of 32 where weights are integers, else f32
+  f32,         // f32, and weights dequantised: the float reference path
+  checkpoint,  // what the family's published checkpoints declare
+};
+std::string_view activation_mode_name(ActivationMode mode);
+
 // Rotary position embedding: the angle of pair i at position p is p * frequency[i]; cosines and sines are multiplied by `factor`.
 struct RopeSpec {
   std::vector<double> frequency;  // [rope_dim / 2]
   double factor = 1.0;
+  bool single = false;  // frequencies and angles are rounded to f32, as a published reference computes them
 };
 
 // A tensor that the model needs. shape as in TensorInfo.
@@ -59,6 +68,9 @@ struct ModelDesc {
   RopeSpec rope;
   std::vector<RopeSpec> further_ropes;  // where layers differ
   std::vector<StateSpec> states;
+  bool has_checkpoint_mode = false;       // the family's reference rounds, and the layer program can
+  bool declares_checkpoint_mode = false;  // and this file asks for it
+  ActivationMode activations = ActivationMode::a8;
   bool tied = false;  // the head is the embedding table
   std::vector<TensorSpec> tensors;
   bool synthetic = false;
@@ -75,5 +87,9 @@ struct ModelDesc {
 // Reads and checks the description. Throws Error(kInput) for contradictions and missing keys or tensors, Error(kUnsupported), by
 // name, for an architecture, key, value or tensor that stet does not run.
 ModelDesc describe_model(const TensorSource& source);
+
+// Settles desc.activations. asked: auto (what the file declares, else a8), a8, f32, checkpoint. Throws Error(kUsage) for another name,
+// and for `checkpoint` where the family has no such mode.
+void choose_activations(ModelDesc& desc, std::string_view asked);
 
 }  // namespace stet

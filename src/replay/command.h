@@ -67,6 +67,7 @@ enum class Op : uint8_t {
 // route: ids and weights, of the router's products (in)
 // expert_gate: of in, by route (in2); expert_down: of that (in), by route (in2), plus in3
 // swiglu_limit: swiglu with clamped inputs
+// round_e4m3: in, in groups that share a power of two, rounded to e4m3
 #define ROW_OP(id) id,
 #include "replay/row_ops.def"
 #undef ROW_OP
@@ -86,6 +87,7 @@ struct Command {
   bool from_head = false;          // rmsnorm, repeat: row 0 of `in` is row head_first of the pass
   const AttendShape* shape = nullptr;  // store, attend
   OpSpec spec;                     // row ops that need more
+  bool rounded = false;            // out is rounded to bf16: matvec, rmsnorm, hyper_mix, hyper_post, grouped, swiglu_limit
   uint32_t parts = 1;              // row ops: into how many parts a row is cut; any worker may run any of them
 
   // The row of `in` that row 0 of `out` comes from.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "kernels/rounding/rounding.h"
 #include "replay/interpreter_detail.h"
 #include "replay/row_ops.h"
 
@@ -91,6 +92,7 @@ void CpuInterpreter::prepare_row(const Stage& stage, const StepParams& params, u
   } else if (stage.source == Stage::Source::norm) {
     const Command& norm = *stage.norm;
     kernels_.rmsnorm(norm.in->row(norm.first_row(params) + row), norm.weight, norm.eps, norm.in->width, scratch);
+    if (norm.rounded) round_bf16(scratch, norm.in->width);
     x = scratch;
   } else {
     const AttendShape& shape = *stage.attend->shape;
@@ -144,7 +146,7 @@ void CpuInterpreter::run_project(const Stage& stage, const StepParams& params, u
     }
     project_tile(c, t, *x, tmp);
     const uint32_t n = std::min(kTileRows, c.matrix.rows - t * kTileRows);
-    for (uint32_t r = 0; r < rows; ++r) detail::emit(tmp + r * kTileRows, n, c.accumulate, c.out->row(r) + t * kTileRows);
+    for (uint32_t r = 0; r < rows; ++r) detail::emit(tmp + r * kTileRows, n, c, c.out->row(r) + t * kTileRows);
   });
 }
 
@@ -163,7 +165,7 @@ void CpuInterpreter::run_gated(const Stage& stage, const StepParams& params, uin
     project_tile(up, t, *x, tmp_up);
     kernels_.swiglu(tmp, tmp_up, rows * kTileRows, tmp);
     const uint32_t n = std::min(kTileRows, gate.matrix.rows - t * kTileRows);
-    for (uint32_t r = 0; r < rows; ++r) detail::emit(tmp + r * kTileRows, n, false, act.out->row(r) + t * kTileRows);
+    for (uint32_t r = 0; r < rows; ++r) detail::emit(tmp + r * kTileRows, n, act, act.out->row(r) + t * kTileRows);
   });
 }
 

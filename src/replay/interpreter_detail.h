@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/memory.h"
+#include "kernels/rounding/rounding.h"
 #include "replay/command.h"
 
 namespace stet::detail {
@@ -39,12 +40,13 @@ inline void copy_part(const AttendPart& from, uint32_t head_dim, AttendPart& to)
   std::memcpy(to.o, from.o, head_dim * sizeof(float));
 }
 
-inline void emit(const float* x, uint32_t n, bool accumulate, float* out) {
-  if (accumulate) {
+inline void emit(const float* x, uint32_t n, const Command& c, float* out) {
+  if (c.accumulate) {
     for (uint32_t i = 0; i < n; ++i) out[i] = out[i] + x[i];
   } else {
     std::memcpy(out, x, n * sizeof(float));
   }
+  if (c.rounded) round_bf16(out, n);
 }
 
 // Tiles claimed at a time: about 16 KiB of weights, but at least eight claims a worker.

@@ -44,20 +44,22 @@ void ListBuilder::embed(std::string name, const PackedMatrix& table, const Buffe
   add(Op::embed, std::move(name), nullptr, out).matrix = table;
 }
 
-void ListBuilder::rmsnorm(std::string name, const Buffer* in, const float* weight, float eps, const Buffer* out) {
+Command& ListBuilder::rmsnorm(std::string name, const Buffer* in, const float* weight, float eps, const Buffer* out) {
   STET_CHECK(in->width == out->width);
   Command& c = add(Op::rmsnorm, std::move(name), in, out);
   c.weight = weight;
   c.eps = eps;
   // The first command of a head list reads the rows of the pass.
   c.from_head = list_.rows == RowSet::head && list_.commands.size() == 1;
+  return c;
 }
 
-void ListBuilder::matvec(std::string name, const PackedMatrix& matrix, const Buffer* in, const Buffer* out, bool accumulate) {
+Command& ListBuilder::matvec(std::string name, const PackedMatrix& matrix, const Buffer* in, const Buffer* out, bool accumulate) {
   STET_CHECK(matrix.cols == in->width && matrix.rows == out->width);
   Command& c = add(Op::matvec, std::move(name), in, out);
   c.matrix = matrix;
   c.accumulate = accumulate;
+  return c;
 }
 
 void ListBuilder::store(std::string name, const AttendShape* shape, const Buffer* q, const Buffer* k, const Buffer* v,

@@ -42,8 +42,8 @@ class ListBuilder {
   const Buffer* pass_buffer(const std::string& name, uint32_t width) { return buffers_.get(name, width, kWideRows); }
 
   void embed(std::string name, const PackedMatrix& table, const Buffer* out);
-  void rmsnorm(std::string name, const Buffer* in, const float* weight, float eps, const Buffer* out);
-  void matvec(std::string name, const PackedMatrix& matrix, const Buffer* in, const Buffer* out, bool accumulate = false);
+  Command& rmsnorm(std::string name, const Buffer* in, const float* weight, float eps, const Buffer* out);
+  Command& matvec(std::string name, const PackedMatrix& matrix, const Buffer* in, const Buffer* out, bool accumulate = false);
   void store(std::string name, const AttendShape* shape, const Buffer* q, const Buffer* k, const Buffer* v, const Buffer* out);
   void attend(std::string name, const AttendShape* shape, const Buffer* q, const Buffer* out);
   void swiglu(std::string name, const Buffer* gate, const Buffer* up, const Buffer* out);

@@ -82,7 +82,7 @@ class Lowerer {
     const bool fuse = fusion_ != Fusion::none;
     while (is(Op::matvec) && peek()->in == in && (fuse || stage.commands.empty())) stage.commands.push_back(take());
     stage.materialised = stage.commands;
-    if (fuse && is(Op::swiglu) && stage.commands.size() == 2 && peek()->in == stage.commands[0]->out &&
+    if (fuse && is(Op::swiglu) && stage.commands.size() == 2 && !stage.commands[0]->rounded && !stage.commands[1]->rounded && peek()->in == stage.commands[0]->out &&
         peek()->in2 == stage.commands[1]->out) {
       stage.kind = Stage::Kind::gated;
       stage.commands.push_back(take());

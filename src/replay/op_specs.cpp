@@ -9,32 +9,41 @@ std::string rows_text(const StateRows& r) {
   return fmt::format("[{} every {} stride {}]", r.width, r.ratio, r.chunk_stride);
 }
 
+std::string rounding_text(bool rounded, bool indexed = false) {
+  return indexed ? " rounded indexed" : rounded ? " rounded" : "";
+}
+
 struct Describe {
   std::string operator()(std::monostate) const { return ""; }
   std::string operator()(const HyperSpec& s) const {
     return fmt::format(" hyper {} sinkhorn {} eps {:a} {:a}", s.streams, s.iterations, s.norm_eps, s.eps);
   }
   std::string operator()(const HeadsSpec& s) const {
-    return fmt::format(" heads of {} rope {} unit {} {:a}", s.head_dim, s.rope.dim, s.unit, s.eps);
+    return fmt::format(" heads of {} rope {} unit {} {:a}", s.head_dim, s.rope.dim, s.unit, s.eps) +
+           rounding_text(s.rounded, s.indexed);
   }
   std::string operator()(const CacheSpec& s) const {
-    return fmt::format(" cache {} rope {}", rows_text(s.rows), s.rope.dim);
+    return fmt::format(" cache {} rope {}", rows_text(s.rows), s.rope.dim) + rounding_text(s.rounded);
   }
   std::string operator()(const PoolRowSpec& s) const {
     return fmt::format(" pool {} of {}", rows_text(s.rows), s.position.rows);
   }
   std::string operator()(const EntrySpec& s) const {
     return fmt::format(" entry {} {} overlap {} eps {:a} rope {}", rows_text(s.pool.rows), rows_text(s.pool.entries),
-                       s.pool.overlap, s.eps, s.rope.dim);
+                       s.pool.overlap, s.eps, s.rope.dim) +
+           rounding_text(s.rounded, s.indexed);
   }
   std::string operator()(const ChooseSpec& s) const {
-    return fmt::format(" choose {} of {} heads {} scale {:a}", s.top, rows_text(s.keys), s.heads, s.scale);
+    return fmt::format(" choose {} of {} heads {} scale {:a}", s.top, rows_text(s.keys), s.heads, s.scale) +
+           rounding_text(s.rounded);
   }
   std::string operator()(const UnionAttendSpec& s) const {
     const UnionSpec& a = s.attend;
     return fmt::format(" union {} {} window {} top {} heads {} scale {:a} rope {}", rows_text(a.rows),
-                       rows_text(a.entries), a.window, a.top, a.heads, a.scale, s.rope.dim);
+                       rows_text(a.entries), a.window, a.top, a.heads, a.scale, s.rope.dim) +
+           rounding_text(a.rounded);
   }
+  std::string operator()(const RoundSpec& s) const { return fmt::format(" e4m3 runs of {}", s.run); }
   std::string operator()(const GroupedSpec& s) const { return fmt::format(" groups {}", s.groups); }
   std::string operator()(const RouteSpec& s) const {
     return fmt::format(" route {} of {} scale {:a} bias {}", s.chosen, s.experts, s.scale, s.bias != nullptr);
@@ -44,7 +53,8 @@ struct Describe {
     const PackedMatrix& m = s->gate.empty() ? s->down.front() : s->gate.front();
     return fmt::format(" experts {} of {} {} {}x{} limit {:a}", s->chosen,
                        s->gate.empty() ? s->down.size() : s->gate.size(), traits(m.format).name, m.rows, m.cols,
-                       s->limit);
+                       s->limit) +
+           rounding_text(s->rounded);
   }
 };
 

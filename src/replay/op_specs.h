@@ -25,18 +25,23 @@ struct RopeRows {
   }
 };
 
+// `rounded`: as a published checkpoint has it (kernels/rounding): results in bf16, rows of the cache in e4m3 but for
+// their rotated end, what an indexer compares in e2m1 behind a Hadamard transform (`indexed`).
+
 // turn_heads: unit norm, where asked for, and rotation of every head's end. A part is a head.
 struct HeadsSpec {
   uint32_t head_dim = 0;
   RopeRows rope;
   bool unit = false;
   float eps = 0.0f;
+  bool rounded = false, indexed = false;
 };
 
 // cache_row: the end of the row is rotated, and the row stored at its position.
 struct CacheSpec {
   StateRows rows;
   RopeRows rope;
+  bool rounded = false;
 };
 
 // pool_row: [c, z + position[t mod ratio]] stored at t.
@@ -51,6 +56,12 @@ struct EntrySpec {
   const float* norm = nullptr;
   float eps = 0.0f;
   RopeRows rope;
+  bool rounded = false, indexed = false;
+};
+
+// round_e4m3: runs of `run` elements, each in groups of kLinearGroup. A part is a run.
+struct RoundSpec {
+  uint32_t run = 0;
 };
 
 struct UnionAttendSpec {
@@ -68,8 +79,9 @@ struct LimitSpec {
   float limit = 0.0f;
 };
 
-using OpSpec = std::variant<std::monostate, HyperSpec, HeadsSpec, CacheSpec, PoolRowSpec, EntrySpec, ChooseSpec,
-                            UnionAttendSpec, GroupedSpec, RouteSpec, LimitSpec, std::shared_ptr<const ExpertsSpec>>;
+using OpSpec =
+    std::variant<std::monostate, HyperSpec, HeadsSpec, CacheSpec, PoolRowSpec, EntrySpec, ChooseSpec, UnionAttendSpec,
+                 RoundSpec, GroupedSpec, RouteSpec, LimitSpec, std::shared_ptr<const ExpertsSpec>>;
 
 // Equal just when two specs have the same shapes and constants: part of a verdict's key. Empty without a spec.
 std::string describe_spec(const OpSpec& spec);

@@ -73,7 +73,7 @@ std::string describe_list(const CommandList& list) {
                         describe_buffer(c.in3), describe_buffer(c.out));
     if (c.matrix.data != nullptr)
       text += fmt::format(" {} {}x{}", traits(c.matrix.format).name, c.matrix.rows, c.matrix.cols);
-    text += fmt::format(" {} {:a} {}{}\n", c.accumulate, c.eps, c.from_head, describe_shape(c.shape) + describe_spec(c.spec));
+    text += fmt::format(" {} {:a} {}{}{}\n", c.accumulate, c.eps, c.from_head, c.rounded ? " rounded" : "", describe_shape(c.shape) + describe_spec(c.spec));
   }
   return text;
 }

@@ -4,45 +4,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.h"
-#include "base/strict_json.h"
+#include "state/deepseek_v4_golden.h"
 #include "state/session.h"
-#include "state/test_model.h"
-#include "weights/hf/checkpoint.h"
 
 namespace stet {
 namespace {
-
-const std::string kFolder = "tests/golden/deepseek_v4/";
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// The elements of a binary64 NumPy file: they stand at its end.
-std::vector<double> last_doubles(const std::string& path, size_t n) {
-  const std::string bytes = bytes_of(path);
-  std::vector<double> x(n);
-  STET_CHECK(bytes.size() > n * sizeof(double));
-  std::memcpy(x.data(), bytes.data() + bytes.size() - n * sizeof(double), n * sizeof(double));
-  return x;
-}
-
-struct GoldenModel {
-  explicit GoldenModel(const std::string& name) : model(HfCheckpoint::open(kFolder + name), true) {
-    record = parse_json(bytes_of(kFolder + name + "/golden.json"), name);
-    tokens = record["tokens"].get<std::vector<int32_t>>();
-  }
-  test::TestModel model;
-  Json record;
-  std::vector<int32_t> tokens;
-};
 
 DecoderOptions how(ReplayMode mode = ReplayMode::replayed, uint32_t prompt_rows = kWideRows) {
   return {256, KvFormat::f32, mode, prompt_rows};
@@ -54,7 +22,8 @@ struct Trace {
 };
 
 // All tokens, in calls of `piece`.
-Trace trace_of(const GoldenModel& m, Isa isa, unsigned threads, const DecoderOptions& settings, size_t piece) {
+Trace trace_of(const test::DeepseekV4Golden& m, Isa isa, unsigned threads, const DecoderOptions& settings,
+               size_t piece) {
   WorkerPool pool(test::pool_options(threads));
   Decoder decoder(m.model.desc, *m.model.pack, kernels(isa), pool, settings, test::unqualified());
   Trace r;
@@ -78,12 +47,13 @@ class DeepseekV4 : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4, testing::Values("mixed", "fine", "coarse"));
 
 TEST_P(DeepseekV4, LogitsAreWithinTheToleranceOfTheGolden) {
-  const GoldenModel m(GetParam());
+  const test::DeepseekV4Golden m(GetParam());
   const Trace r = trace_of(m, Isa::scalar, 1, how(), m.tokens.size());
   const auto positions = m.record["positions"].get<std::vector<size_t>>();
   const double tolerance = m.record["tolerance"]["f32"].get<double>();
   const size_t vocab = m.model.desc.vocab;
-  const std::vector<double> golden = last_doubles(kFolder + GetParam() + "/logits.npy", positions.size() * vocab);
+  const std::vector<double> golden =
+      test::last_elements<double>(test::kDeepseekV4Goldens + GetParam() + "/logits.npy", positions.size() * vocab);
   double worst = 0;
   for (size_t i = 0; i < positions.size(); ++i)
     for (size_t t = 0; t < vocab; ++t) {
@@ -95,9 +65,20 @@ TEST_P(DeepseekV4, LogitsAreWithinTheToleranceOfTheGolden) {
   std::printf("    %s: error %.3g, %.2f of the tolerance\n", GetParam(), worst, worst / tolerance);
 }
 
+// Every model in every mode: no invariance may depend on what is rounded.
+class DeepseekV4Ways : public testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  test::DeepseekV4Golden golden() const {
+    return test::DeepseekV4Golden(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4Ways,
+                         testing::Combine(testing::Values("mixed", "fine", "coarse"),
+                                          testing::Values("f32", "checkpoint")));
+
 // Pieces, widths, threads, modes and instruction sets, each against the scalar reference run eagerly token by token.
-TEST_P(DeepseekV4, EveryWayGivesTheSameBits) {
-  const GoldenModel m(GetParam());
+TEST_P(DeepseekV4Ways, EveryWayGivesTheSameBits) {
+  const test::DeepseekV4Golden m = golden();
   const Trace want = trace_of(m, Isa::scalar, 1, how(ReplayMode::eager), 1);
   for (const unsigned piece : {1u, 2u, 3u, 5u, 7u, 16u, 17u, 33u, 60u}) {
     const ReplayMode mode = piece % 3 == 0   ? ReplayMode::recorded
@@ -113,8 +94,8 @@ TEST_P(DeepseekV4, EveryWayGivesTheSameBits) {
 }
 
 // Rows of tokens that are taken back, wherever a window or an entry was just open, leave no trace.
-TEST_P(DeepseekV4, RolledBackRowsLeaveNoTrace) {
-  const GoldenModel m(GetParam());
+TEST_P(DeepseekV4Ways, RolledBackRowsLeaveNoTrace) {
+  const test::DeepseekV4Golden m = golden();
   const Trace want = trace_of(m, Isa::scalar, 1, how(ReplayMode::eager), 1);
   WorkerPool pool(test::pool_options(2));
   Decoder decoder(m.model.desc, *m.model.pack, kernels(Isa::scalar), pool, how(), test::unqualified());
@@ -139,15 +120,15 @@ TEST_P(DeepseekV4, RolledBackRowsLeaveNoTrace) {
   }
 }
 
-TEST_P(DeepseekV4, QualifiesOnThisMachine) {
-  const GoldenModel m(GetParam());
+TEST_P(DeepseekV4Ways, QualifiesOnThisMachine) {
+  const test::DeepseekV4Golden m = golden();
   WorkerPool pool(test::pool_options(1));
   Decoder decoder(m.model.desc, *m.model.pack, kernels(available_isas().back()), pool, how());
   EXPECT_EQ(decoder.life(), LifeState::armed);
 }
 
 TEST(DeepseekV4State, OtherCacheFormatsAreRefusedByName) {
-  const GoldenModel m("fine");
+  const test::DeepseekV4Golden m("fine");
   WorkerPool pool(test::pool_options(1));
   for (const KvFormat kv : {KvFormat::f16, KvFormat::q8}) {
     try {

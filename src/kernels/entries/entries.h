@@ -8,8 +8,9 @@
 //   in order from +0.
 // scores: s_j = sum over heads h of w_h * max(dot(q_h, k_j), 0), fma in h order from +0; dot in the order of attend;
 // w_h = weight_h *
-//   scale, rounded. A row chooses the best `top` of the entries it sees, ties to the lowest index, and lists them in
-//   ascending order.
+//   scale, rounded. In the mode of a checkpoint every step is rounded to bf16: w_h, the dot, the product with the
+//   weight, and the sum over heads, which is of f32 additions in h order. A row chooses the best `top` of the entries
+//   it sees, ties to the lowest index, and lists them in ascending order.
 // Guarantee: exact.
 #pragma once
 
@@ -38,7 +39,8 @@ struct ChooseSpec {
   StateRows keys;  // the entries as the indexer sees them, width head_dim
   uint32_t heads = 0;
   uint32_t top = 0;
-  float scale = 1.0f;  // of the heads' weights
+  float scale = 1.0f;    // of the heads' weights
+  bool rounded = false;  // as a checkpoint has it
 };
 
 // For the row at position t: q [heads][keys.width], weight [heads]. chosen [top]: indices as floats, ascending; behind

@@ -13,13 +13,15 @@ constexpr uint32_t kMostPooled = 2 * kSlots;
 
 float entry_score(const ChooseSpec& spec, const float* q, const float* weight, const float* key) {
   const uint32_t dim = spec.keys.width;
+  const auto bf16 = [&](float v) { return spec.rounded ? bf16_to_f32(f32_to_bf16(v)) : v; };
   float score = 0.0f;
   for (uint32_t h = 0; h < spec.heads; ++h) {
-    const float dot = dot8_ref(q + size_t{h} * dim, dim, [&](uint32_t d) { return key[d]; });
+    const float dot = bf16(dot8_ref(q + size_t{h} * dim, dim, [&](uint32_t d) { return key[d]; }));
     // Not max(): a NaN stays one.
-    score = fma32(weight[h] * spec.scale, dot < 0.0f ? 0.0f : dot, score);
+    const float positive = dot < 0.0f ? 0.0f : dot, w = bf16(weight[h] * spec.scale);
+    score = spec.rounded ? score + bf16(w * positive) : fma32(w, positive, score);
   }
-  return score;
+  return bf16(score);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 // swiglu_limit: g = min(gate, limit), u = min(max(up, -limit), limit), y = silu(g) * u as swiglu has it. A NaN stays
 // one. gate: for slot s of a row, a = swiglu_limit(W1 x, W3 x) * weight_s, the matrices being those of the slot's
 // expert. down: y = W2_0 a_0, then y + W2_s a_s in slot order, then y + the shared expert's result; each addition
-// rounded. Products are matvec's. Guarantee: exact. Limits: float weights.
+// rounded. In the mode of a checkpoint W1 x, W3 x, a and each W2 a are rounded to bf16 besides. Products are matvec's.
+// Guarantee: exact. Limits: float weights.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@ struct ExpertsSpec {
   std::vector<PackedMatrix> gate, up, down;  // one an expert; a command has the first two or the last
   uint32_t chosen = 0;
   float limit = 0.0f;
+  bool rounded = false;  // as a checkpoint has it
 };
 
 void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t n, float* y);

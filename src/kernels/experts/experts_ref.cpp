@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "kernels/common/math_ref.h"
 #include "kernels/experts/experts.h"
+#include "kernels/rounding/rounding.h"
 
 namespace stet {
 namespace {
@@ -38,8 +39,13 @@ void expert_gate_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* x, 
   matvec_row_tile(matvec, expert_of(spec.up, route[slot]), tile, x, up);
   const uint32_t n = std::min(kTileRows, w1.rows - tile * kTileRows);
   const float weight = route[spec.chosen + slot];
+  if (spec.rounded) {
+    round_bf16(gate, n);
+    round_bf16(up, n);
+  }
   swiglu_limit_ref(gate, up, spec.limit, n, gate);
   for (uint32_t i = 0; i < n; ++i) a[tile * kTileRows + i] = gate[i] * weight;
+  if (spec.rounded) round_bf16(a + tile * kTileRows, n);
 }
 
 void expert_down_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* a, const float* route, const float* shared,
@@ -48,6 +54,7 @@ void expert_down_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* a, 
   const uint32_t inner = spec.down[0].cols, n = std::min(kTileRows, spec.down[0].rows - tile * kTileRows);
   for (uint32_t slot = 0; slot < spec.chosen; ++slot) {
     matvec_row_tile(matvec, expert_of(spec.down, route[slot]), tile, a + size_t{slot} * inner, slot == 0 ? sum : term);
+    if (spec.rounded) round_bf16(slot == 0 ? sum : term, n);
     for (uint32_t i = 0; slot != 0 && i < n; ++i) sum[i] = sum[i] + term[i];
   }
   for (uint32_t i = 0; i < n; ++i) y[tile * kTileRows + i] = sum[i] + shared[tile * kTileRows + i];

@@ -1,10 +1,9 @@
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "kernels/common/best_ref.h"
 #include "kernels/common/math_ref.h"
+#include "kernels/common/norm_ref.h"
 #include "kernels/route/route.h"
 
 namespace stet {
@@ -16,7 +15,7 @@ float softplus_ref(float x) {
   return (x < 0.0f ? 0.0f : x) + log1p;
 }
 
-float route_score(float logit) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(softplus_ref(logit)))); }
+float route_score(float logit) { return sqrt_ref(softplus_ref(logit)); }
 
 }  // namespace
 

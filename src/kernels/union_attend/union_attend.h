@@ -5,8 +5,12 @@
 // multiples of 128 of the absolute position; then the entries it attends to, ascending, cut every 128 of the list.
 // Chunks are computed and joined as docs/numerics.md 6.2 says (s = dot * scale; 8 partial sums; p = exp(s - m); 16
 // lanes; tree over the chunks of the list). At the end, with the sink s: M = max(m, s), w = exp(m - M), l = l * w +
-// exp(s - M), y_d = (o_d * w) / l. Then the last rope_dim elements of y are turned back by the angle of t. Guarantee:
-// exact. Limits: width <= kMaxUnionDim.
+// exp(s - M), y_d = (o_d * w) / l. Then the last rope_dim elements of y are turned back by the angle of t.
+//
+// In the mode of a checkpoint the list is cut every 64 slots instead, as the published kernel cuts it: the window's
+// rows from the oldest on in slots 0, 1, ..., entry i of the list in slot window + i. Chunks take the largest score so
+// far, this chunk's included, for m, and weigh values by bf16(p); l sums p itself. The result is rounded to bf16, and
+// the rotated elements once more. Guarantee: exact. Limits: width <= kMaxUnionDim.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +30,7 @@ struct UnionSpec {
   uint32_t heads = 0;
   float scale = 1.0f;
   const float* sinks = nullptr;  // [heads]
+  bool rounded = false;          // as a checkpoint has it
 };
 
 // q [width] of head `head`, rotated; chosen [top]: the row's entries, as choose_entries lists them (null when top is

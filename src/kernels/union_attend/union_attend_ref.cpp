@@ -1,56 +1,104 @@
 #include <algorithm>
+#include <vector>
 
 #include "kernels/common/attention_ref.h"
 #include "kernels/entries/entries.h"
+#include "kernels/rounding/rounding.h"
 #include "kernels/union_attend/union_attend.h"
 
 namespace stet {
 namespace {
+
+constexpr uint32_t kRoundedChunk = 64;  // slots
 
 struct UnionPart {
   float m, l;
   float o[kMaxUnionDim];
 };
 
-// Up to kSlots keys, which are values too.
-void attend_keys(const float* const* keys, uint32_t n, const float* q, uint32_t dim, float scale, UnionPart& part) {
-  float s[kSlots] = {};
-  for (uint32_t j = 0; j < n; ++j) s[j] = dot8_ref(q, dim, [&](uint32_t d) { return keys[j][d]; }) * scale;
-  weigh_values_ref(
-      s, n, dim, [&](uint32_t j, uint32_t d) { return keys[j][d]; }, part);
+// The keys of a row, which are values too, and where its chunks end.
+struct KeyList {
+  std::vector<const float*> keys;
+  std::vector<size_t> ends;
+
+  void clear() {
+    keys.clear();
+    ends.clear();
+  }
+  // Keys of one chunk follow each other.
+  void add(uint32_t chunk, const float* key) {
+    if (keys.empty() || chunk != chunk_) ends.push_back(keys.size());
+    chunk_ = chunk;
+    keys.push_back(key);
+    ends.back() = keys.size();
+  }
+
+ private:
+  uint32_t chunk_ = 0;
+};
+
+// Chunks of the window's rows are those of the absolute position, chunks of entries those of their list; as a
+// checkpoint has it, both are those of the slots.
+void collect_keys(const UnionSpec& spec, uint32_t t, const float* chosen, KeyList& list) {
+  list.clear();
+  const uint32_t first = t < spec.window ? 0 : t - spec.window + 1;
+  for (uint32_t p = first; p <= t; ++p)
+    list.add(spec.rounded ? (p - first) / kRoundedChunk : p / kSlots, spec.rows.row(p));
+  const uint32_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
+  const bool listed = spec.top != 0 && seen > spec.top;
+  const uint32_t count = listed ? spec.top : seen, behind = t / kSlots + 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    // Whatever a damaged list holds, only entries that the row sees are read.
+    const uint32_t j = listed ? std::min(static_cast<uint32_t>(std::max(chosen[i], 0.0f)), seen - 1) : i;
+    list.add(spec.rounded ? (spec.window + i) / kRoundedChunk : behind + i / kSlots, spec.entries.row(j));
+  }
+}
+
+// The part of keys [begin, end) with their scores; `top`: the largest score before them.
+void weigh_rounded(const KeyList& list, size_t begin, size_t end, const float* s, float top, uint32_t dim,
+                   UnionPart& part) {
+  part.m = top;
+  for (size_t j = begin; j < end; ++j) part.m = std::max(part.m, s[j]);
+  float lanes[16] = {};
+  std::fill_n(part.o, dim, 0.0f);
+  for (size_t j = begin; j < end; ++j) {
+    const float p = exp_ref(s[j] - part.m), weight = bf16_to_f32(f32_to_bf16(p));
+    lanes[(j - begin) % 16] = lanes[(j - begin) % 16] + p;
+    for (uint32_t d = 0; d < dim; ++d) part.o[d] = fma32(weight, list.keys[j][d], part.o[d]);
+  }
+  part.l = fold16_ref(lanes);
 }
 
 }  // namespace
 
 void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
   const uint32_t dim = spec.rows.width;
-  const float* keys[kSlots];
+  thread_local KeyList list;
+  thread_local std::vector<float> scores;
+  collect_keys(spec, t, chosen, list);
+  scores.resize(list.keys.size());
+  for (size_t j = 0; j < scores.size(); ++j)
+    scores[j] = dot8_ref(q, dim, [&](uint32_t d) { return list.keys[j][d]; }) * spec.scale;
   JoinTree<UnionPart, join_parts_ref<UnionPart>> tree(dim);
-  for (uint32_t next = t < spec.window ? 0 : t - spec.window + 1; next <= t;) {
-    uint32_t n = 0;
-    do keys[n++] = spec.rows.row(next++);
-    while (next <= t && next % kSlots != 0);
-    attend_keys(keys, n, q, dim, spec.scale, tree.next());
-    tree.push();
-  }
-  const uint32_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
-  const bool listed = spec.top != 0 && seen > spec.top;
-  const uint32_t count = listed ? spec.top : seen;
-  for (uint32_t first = 0; first < count; first += kSlots) {
-    const uint32_t n = std::min(kSlots, count - first);
-    for (uint32_t i = 0; i < n; ++i) {
-      // Whatever a damaged list holds, only entries that the row sees are read.
-      const uint32_t j =
-          listed ? std::min(static_cast<uint32_t>(std::max(chosen[first + i], 0.0f)), seen - 1) : first + i;
-      keys[i] = spec.entries.row(j);
+  float top = scores[0];
+  for (size_t begin = 0, c = 0; c < list.ends.size(); begin = list.ends[c++]) {
+    const size_t end = list.ends[c];
+    UnionPart& part = tree.next();
+    if (spec.rounded) {
+      weigh_rounded(list, begin, end, scores.data(), top, dim, part);
+      top = part.m;
+    } else {
+      weigh_values_ref(
+          scores.data() + begin, static_cast<uint32_t>(end - begin), dim,
+          [&](uint32_t j, uint32_t d) { return list.keys[begin + j][d]; }, part);
     }
-    attend_keys(keys, n, q, dim, spec.scale, tree.next());
     tree.push();
   }
   const UnionPart& all = tree.finish();
   const float m = std::max(all.m, spec.sinks[head]), w = exp_ref(all.m - m);
   const float l = all.l * w + exp_ref(spec.sinks[head] - m);
   for (uint32_t d = 0; d < dim; ++d) y[d] = (all.o[d] * w) / l;
+  if (spec.rounded) round_bf16(y, dim);
 }
 
 }  // namespace stet

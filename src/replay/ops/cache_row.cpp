@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/heads/heads.h"
+#include "kernels/rounding/rounding.h"
 #include "replay/row_ops.h"
 
 namespace stet {
@@ -11,6 +12,7 @@ void row_cache_row(const Kernels&, const Command& c, const StepParams& params, u
   float* y = c.out->row(row);
   std::copy_n(c.in->row(row), width, y);
   rotate_tail_ref(y, width, spec.rope.at(t), spec.rope.dim, false);
+  if (spec.rounded) round_cached(y, width, spec.rope.dim);
   std::copy_n(y, width, spec.rows.row(t));
 }
 

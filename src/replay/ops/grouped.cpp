@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/rounding/rounding.h"
 #include "replay/row_ops.h"
 
 namespace stet {
@@ -15,6 +16,7 @@ void row_grouped(const Kernels& kernels, const Command& c, const StepParams&, ui
     std::copy(tile + (n - first), tile + (stop - first), c.out->row(row) + n);
     n = stop;
   }
+  if (c.rounded) round_bf16(c.out->row(row) + first, end - first);
 }
 
 }  // namespace stet

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/heads/heads.h"
+#include "kernels/rounding/rounding.h"
 #include "replay/row_ops.h"
 
 namespace stet {
@@ -13,8 +14,11 @@ void row_pool_entry(const Kernels& kernels, const Command& c, const StepParams& 
   if ((t + 1) % ratio != 0) return;
   const uint32_t entry = t / ratio;
   pool_entry_ref(spec.pool, entry, y);
+  if (spec.rounded) round_bf16(y, size);
   kernels.rmsnorm(y, spec.norm, spec.eps, size, y);
+  if (spec.rounded) round_bf16(y, size);
   rotate_tail_ref(y, size, spec.rope.at(entry * ratio), spec.rope.dim, false);
+  if (spec.rounded) spec.indexed ? round_indexed(y, size) : round_cached(y, size, spec.rope.dim);
   std::copy_n(y, size, spec.pool.entries.row(entry));
 }
 

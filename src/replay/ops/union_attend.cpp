@@ -1,4 +1,5 @@
 #include "kernels/heads/heads.h"
+#include "kernels/rounding/rounding.h"
 #include "replay/row_ops.h"
 
 namespace stet {
@@ -10,6 +11,7 @@ void row_union_attend(const Kernels&, const Command& c, const StepParams& params
   union_attend_ref(spec.attend, part, t, c.in->row(row) + size_t{part} * dim,
                    c.in2 == nullptr ? nullptr : c.in2->row(row), y);
   rotate_tail_ref(y, dim, spec.rope.at(t), spec.rope.dim, true);
+  if (spec.attend.rounded) round_bf16(y, dim);
 }
 
 }  // namespace stet
