@@ -16,7 +16,9 @@ struct Options {
   uint32_t context = 0;          // tokens; 0: what fits, at most the trained length
   std::string kv = "f16";        // f16, f32, q8
   std::string device = "cpu";    // cpu; cuda: the first GPU; auto: that where there is one
-  bool float_path = false;       // dequantised weights and f32 activations: the float reference path
+  // What activations are rounded to: auto (what the file declares, else a8); a8: int8 where weights are integers; f32: dequantised
+  // weights, the float reference path; checkpoint: as the family's published checkpoints declare.
+  std::string activations = "auto";
   // cache: packed weights are kept in the cache directory and loaded into huge pages, or mapped where memory is short; mapped: always
   // mapped; none: packed in memory at every start.
   std::string pack = "cache";

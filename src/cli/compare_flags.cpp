@@ -166,7 +166,7 @@ void CompareFlags::take_figures(ComparePlan& plan) const {
 
 Equal usual_equal(const ArmSpec& a, const ArmSpec& b) {
   if (a.kind != ArmKind::serve || b.kind != ArmKind::serve) return Equal::nothing;
-  static const std::set<std::string> kNumbers = {"--model", "--float", "--kv"}, kDrafts = {"--draft", "--draft-depth"};
+  static const std::set<std::string> kNumbers = {"--model", "--activations", "--float", "--kv"}, kDrafts = {"--draft", "--draft-depth"};
   Equal equal = Equal::sequences;
   for (const OptionDifference& d : option_differences(a, b)) {
     if (kNumbers.count(d.option) > 0) return Equal::nothing;

@@ -76,6 +76,13 @@ void Flags::toggle(std::string_view names, bool* value, std::string_view help) {
       ->group(app_->section);
 }
 
+void Flags::preset(std::string_view names, std::string* value, std::string preset, std::string_view help) {
+  app_->parser
+      .add_flag_callback(
+          std::string(names), [value, preset = std::move(preset)] { *value = preset; }, std::string(help))
+      ->group(app_->section);
+}
+
 void Flags::text(std::string_view names, std::string_view meta, std::string* value, std::string_view help) {
   app_->value(names, meta, help, [value](const std::string& given) { *value = given; });
 }

@@ -27,6 +27,8 @@ class Flags {
   void footer(std::string_view text);
 
   void toggle(std::string_view names, bool* value, std::string_view help);
+  // Sets *value to `preset` where it is given.
+  void preset(std::string_view names, std::string* value, std::string preset, std::string_view help);
   void text(std::string_view names, std::string_view meta, std::string* value, std::string_view help);
   void text(std::string_view names, std::string_view meta, std::optional<std::string>* value, std::string_view help);
   // Repeatable; every value is taken as it is.

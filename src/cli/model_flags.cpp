@@ -12,8 +12,10 @@ constexpr uint32_t kMostThreads = 1024, kMostContext = 1u << 30, kMostDepth = 15
 void ModelFlags::declare_model(Flags& flags) {
   flags.section("Model");
   flags.text("-m,--model", "MODEL", &options.model, "a GGUF file, a folder from Hugging Face, smollm2-135m, or synth:GEOMETRY:FORMAT");
-  flags.toggle("--float", &options.float_path,
-               "the float reference path: dequantised weights, f32 activations; slower, and other numbers");
+  flags.choice("--activations", &options.activations, {"auto", "a8", "f32", "checkpoint"},
+               "what activations are rounded to: what the file declares, else a8 (auto); the numbers of each are others");
+  flags.preset("--float", &options.activations, "f32",
+               "--activations f32: dequantised weights too, the float reference path; slower");
   flags.choice("--kv", &options.kv, {"f16", "f32", "q8"}, "format of the KV cache (f16)");
 }
 

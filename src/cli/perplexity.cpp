@@ -155,8 +155,8 @@ int perplexity_main(std::span<const std::string> arguments) {
   if (!parser.parse(arguments)) return kExitOk;
   flags.model.check();
   if (flags.file.empty()) fail(Code::kUsage, "no text given: -f FILE");
-  if (flags.kl && flags.model.options.float_path)
-    fail(Code::kUsage, "--kl compares with the float reference path: leave out --float");
+  if (flags.kl && flags.model.options.activations == "f32")
+    fail(Code::kUsage, "--kl compares with the float reference path: leave out --float and --activations f32");
   const std::string text = read_text_file(flags.file);
   flags.model.options.context = flags.window;
   const std::unique_ptr<Engine> engine = flags.model.load();
@@ -165,7 +165,7 @@ int perplexity_main(std::span<const std::string> arguments) {
   std::unique_ptr<Engine> reference;
   if (flags.kl) {
     ModelFlags exact = flags.model;
-    exact.options.float_path = true;
+    exact.options.activations = "f32";
     reference = exact.load();
   }
   const Score score = Scorer(*engine, reference.get(), ids, windows).run(flags.model.quiet);

@@ -72,6 +72,7 @@ Engine::Parts::Parts(const Options& o) : options(o) {
 void Engine::Parts::open_model_file() {
   source = open_model(options.model, options.cache_dir);
   desc = describe_model(*source);
+  choose_activations(desc, options.activations);
   if (names_vocabulary(*source)) {
     tokenizer = std::make_unique<Tokenizer>(source->metadata());
     if (tokenizer->size() != desc.vocab)
@@ -109,7 +110,7 @@ PackOptions Engine::Parts::pack_options() const {
   PackOptions p;
   if (options.pack != "none") p.cache_dir = options.cache_dir.empty() ? CacheDir::default_path() : options.cache_dir;
   p.mapped = options.pack == "mapped";
-  p.dequantize = options.float_path;
+  p.dequantize = desc.activations == ActivationMode::f32;
   p.threads = pool->threads();
   if (options.progress) p.progress = options.progress;
   return p;
@@ -149,7 +150,7 @@ void Engine::Parts::load_weights() {
   info.weight_bytes = pack->bytes();
   info.weights_place = pack->place();
   info.profile = "portable";
-  info.activations = options.float_path ? "f32" : "a8";
+  info.activations = activation_mode_name(desc.activations);
 }
 
 void Engine::Parts::make_decoder() {

@@ -53,7 +53,9 @@ def json_contract(stet: Stet) -> None:
     equal((answer["synthetic"], answer["draft"], answer["history_accelerated"], answer["seed"]), (True, "ngram", True, None))
     equal((answer["threads"], answer["kv"], answer["activations"], answer["profile"]), (2, "f32", "a8", "portable"))
     equal(stet.json("run", "-m", TINY, "-p", "x", "-n", 1, "--temperature", 1, "--seed", 9)["seed"], 9)
-    equal(stet.json("run", "-m", TINY, "-p", "x", "-n", 1, "--float")["activations"], "f32")
+    for flags, activations in (((), "a8"), (("--float",), "f32"), (("--activations", "f32"), "f32")):
+        equal(stet.json("run", "-m", TINY, "-p", "x", "-n", 1, *flags)["activations"], activations)
+    stet.refuses(2, "run", "-m", TINY, "-p", "x", "--activations", "checkpoint", says="declare none")
 
 
 def page_names_every_key(stet: Stet) -> None:

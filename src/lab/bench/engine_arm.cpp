@@ -101,7 +101,7 @@ std::string options_json(const Options& o) {
                     {"pin", o.pin},
                     {"context", o.context},
                     {"kv", o.kv},
-                    {"float", o.float_path},
+                    {"activations", o.activations},
                     {"pack", o.pack},
                     {"cache_dir", o.cache_dir},
                     {"replay", o.replay},
@@ -122,7 +122,7 @@ Options parse_options(std::string_view text) {
   o.pin = object.flag("pin");
   o.context = object.u32("context");
   o.kv = object.text("kv");
-  o.float_path = object.flag("float");
+  o.activations = object.text("activations");
   o.pack = object.text("pack");
   o.cache_dir = object.text("cache_dir");
   o.replay = object.text("replay");

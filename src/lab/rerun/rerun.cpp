@@ -60,7 +60,7 @@ class Rerunner {
       return "it was sampled with the noise of another program";
     const EngineInfo& info = engine_.info();
     for (const auto& [name, here, flag] :
-         {std::tuple{"kv", info.kv, "--kv"}, std::tuple{"activations", info.activations, "--float"}}) {
+         {std::tuple{"kv", info.kv, "--kv"}, std::tuple{"activations", info.activations, "--activations"}}) {
       const std::string there = member(identity, name);
       if (there != kUnproven && there != here)
         return fmt::format("it was answered with {} {}, and here it is {} ({})", name, there, here, flag);

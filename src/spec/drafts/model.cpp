@@ -13,11 +13,17 @@ class ModelDraft : public Draft {
  public:
   ModelDraft(const DraftContext& c, std::unique_ptr<TensorSource> source)
       : source_(std::move(source)),
-        desc_(describe_model(*source_)),
+        desc_(describe(c, *source_)),
         pack_(PackedModel::load(*source_, c.pack)),
         decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv, .cuda = c.cuda}, c.arm),
         kernels_(c.kernels) {
     begin({});
+  }
+
+  static ModelDesc describe(const DraftContext& c, const TensorSource& source) {
+    ModelDesc desc = describe_model(source);
+    choose_activations(desc, c.pack.dequantize ? "f32" : "auto");
+    return desc;
   }
 
   void begin(const SamplingParams& sampling) override {
