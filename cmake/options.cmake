@@ -14,7 +14,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1" CACHE STRING "" FORCE)
 # Test programs spend their time in the layers, which are at the level above; at -O1 they compile in two thirds of the time. Not -O0:
 # of an inline function that both have, the linker takes the one of the test program.
 set(STET_TEST_FLAGS "-O1" CACHE STRING "Flags of the files of test programs, behind those of the layers")
-set(STET_OUTER_FLAGS "" CACHE STRING "Flags of what computes no numbers (server, lab, cli), behind those of the other layers")
+set(STET_OUTER_FLAGS "-O1" CACHE STRING "Flags of what computes no numbers (server, lab, cli), behind those of the other layers")
 
 option(STET_WERROR "Treat warnings as errors" OFF)
 option(STET_FUZZ "Build the libFuzzer targets (needs clang)" OFF)

@@ -74,7 +74,10 @@ class DeepseekV4Ways : public testing::TestWithParam<std::tuple<const char*, con
 };
 INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4Ways,
                          testing::Combine(testing::Values("mixed", "fine", "coarse"),
-                                          testing::Values("f32", "checkpoint")));
+                                          testing::Values("f32", "checkpoint")),
+                         [](const auto& instance) {
+                           return fmt::format("{}_{}", std::get<0>(instance.param), std::get<1>(instance.param));
+                         });
 
 // Pieces, widths, threads, modes and instruction sets, each against the scalar reference run eagerly token by token.
 TEST_P(DeepseekV4Ways, EveryWayGivesTheSameBits) {
