@@ -16,6 +16,7 @@ namespace stet {
 namespace {
 
 using cuda::CudaWeights;
+using cuda::kFloatWeights;
 using cuda::kIntegerWeights;
 
 struct Shape {
@@ -117,7 +118,7 @@ void fill_weights(uint8_t* to, uint64_t bytes, uint64_t tile_bytes, uint32_t k) 
     fill_words<<<512, 256>>>(reinterpret_cast<uint32_t*>(to), bytes / 4);
     fill_scales<<<512, 256>>>(to, static_cast<uint32_t>(bytes / tile_bytes), tile_bytes, k / kBlock, W::kCodes,
                               W::kScales, W::kHalves ? 32 : 0);
-  } else {
+  } else if constexpr (kFloatWeights<kFormat>) {
     fill_elements<<<512, 256>>>(reinterpret_cast<typename W::Element*>(to), bytes / sizeof(typename W::Element));
   }
 }
@@ -273,6 +274,7 @@ bool bench(const char* only) {
   bool same = true;
   for (const FormatTraits& t : all_formats()) {
     const Format format = t.format;
+    if (!has_cuda_weights(format)) continue;
     if (only != nullptr && only != traits(format).name) continue;
     const std::vector<Shape>& shapes = traits(format).integer_block ? kInteger : kFloat;
     for (const uint32_t rows : {17u, 33u, 64u, 100u, 128u}) {

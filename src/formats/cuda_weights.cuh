@@ -18,6 +18,7 @@
 //   element(codes, scales, row, i)    one weight as f32
 // Float formats:
 //   Element            as stored;  value(Element)  as f32
+// A format that no kernel multiplies has neither.
 #pragma once
 
 #include "base/cuda/device.cuh"
@@ -31,6 +32,10 @@ struct CudaWeights;
 template <Format kFormat>
 inline constexpr bool kIntegerWeights = requires {
   CudaWeights<kFormat>::kCodes;
+};
+template <Format kFormat>
+inline constexpr bool kFloatWeights = requires {
+  typename CudaWeights<kFormat>::Element;
 };
 
 // The activations of one block, as a lane holds them.

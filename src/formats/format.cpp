@@ -37,6 +37,10 @@ const FormatTraits& traits(Format format) {
 }
 
 std::optional<Format> format_from_ggml(uint32_t ggml_type) {
+  return ggml_type < kNotInGguf ? format_from_number(ggml_type) : std::nullopt;
+}
+
+std::optional<Format> format_from_number(uint32_t ggml_type) {
   for (const FormatTraits& t : all_formats())
     if (t.ggml_type == ggml_type) return t.format;
   return std::nullopt;

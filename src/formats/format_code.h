@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/fp.h"
+#include "formats/e8m0.h"
 
 namespace stet {
 
@@ -61,6 +62,18 @@ static inline uint16_t checked_f16(float x, const char* format) {
 static inline float finite_reciprocal(float d) {
   const float r = d == 0.0f ? 0.0f : 1.0f / d;
   return is_finite(r) ? r : 0.0f;
+}
+
+// The exponent of the scale with which the published quantiser encodes a block whose codes reach up to `largest`: the
+// least that holds the block's largest magnitude, or 1e-30 where that is smaller. Throws Error(kInput) for elements
+// that are not finite.
+static inline int block_exponent(const float* x, uint32_t n, float largest, const char* format) {
+  float a = 1e-30f;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (!is_finite(x[i])) fail(Code::kInput, "cannot encode as {}: element {} of a block is {}", format, i, x[i]);
+    if (__builtin_fabsf(x[i]) > a) a = __builtin_fabsf(x[i]);
+  }
+  return exponent_above(a, largest);
 }
 
 }  // namespace stet

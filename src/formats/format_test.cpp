@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/fp.h"
+#include "formats/e4m3/e4m3.h"
+#include "formats/mxfp4/mxfp4.h"
 #include "formats/q6_k/q6_k.h"
 
 namespace stet {
@@ -66,10 +68,11 @@ TEST(Formats, EqualTheGoldenVectors) {
 }
 
 TEST(Formats, AreFoundByNameAndNumber) {
-  EXPECT_EQ(all_formats().size(), 7u);
+  EXPECT_EQ(all_formats().size(), 9u);
   for (const FormatTraits& t : all_formats()) {
     EXPECT_EQ(&traits(t.format), &t);
-    EXPECT_EQ(format_from_ggml(t.ggml_type), t.format);
+    EXPECT_EQ(format_from_ggml(t.ggml_type), t.format == Format::e4m3 ? std::nullopt : std::optional(t.format));
+    EXPECT_EQ(format_from_number(t.ggml_type), t.format);
     EXPECT_EQ(format_from_name(t.name), t.format);
   }
   EXPECT_EQ(format_from_name("q4_0"), Format::q4_0);
@@ -90,6 +93,9 @@ double tolerance(std::string_view name, double low, double high) {
   if (name == "Q4_0") return amax / 8 + amax * u + 8 * tiny;
   if (name == "Q4_1")
     return (high - low) / 15 * 0.5001 + (high - low) * u + std::abs(low) * u + 16 * tiny + amax * 0x1p-22;
+  // Half a step: of the element's binade, 2^-4 or 2^-2 of it at most; of the least code, where that is larger.
+  if (name == "F8_E4M3") return amax * 0x1p-4 + 1e-30;
+  if (name == "MXFP4") return amax / 4 + 1e-30;
   if (name == "Q8_0") return amax / 127 * 0.5001 + amax * u + 127 * tiny;
   // Q6_K: the sub-scale is off by at most half of super = amax / 32 / 127 (times 32), plus a step at the clamped end.
   return amax / 32 + 32 * (amax / 32 / 127) + amax * 2 * u + 127 * 32 * tiny;
@@ -161,6 +167,113 @@ TEST(Q6K, GridValuesRoundTrip) {
            static_cast<float>(i % 16 == 0 ? -32 : int(rng() % 64) - 32);
   }
   EXPECT_EQ(decoded(named("Q6_K"), encoded(named("Q6_K"), x)), x);
+}
+
+// What `value` times 2^(scale - 127) is: the product is exact in double, and rounded once.
+void expect_scaled(float got, double value, int scale, const std::string& where) {
+  const float want = static_cast<float>(std::ldexp(value, scale - 127));
+  if (scale == 255 || std::isnan(value)) {
+    EXPECT_TRUE(std::isnan(got)) << where;
+  } else {
+    ASSERT_EQ(bits_of_float(got), bits_of_float(want)) << where << ": " << got << " " << want;
+  }
+}
+
+double value_e4m3(int code) {
+  const int e = code >> 3 & 15, m = code & 7;
+  if (e == 15 && m == 7) return std::nan("");
+  const double size = e == 0 ? std::ldexp(m, -9) : std::ldexp(8 + m, e - 10);
+  return code & 128 ? -size : size;
+}
+
+// Every code with every scale: exact, with subnormal results and infinity; NaN stays NaN.
+TEST(E4M3, DecodesEveryCodeAndScale) {
+  for (int scale = 0; scale < 256; ++scale)
+    for (int first = 0; first < 256; first += 128) {
+      BlockE4M3 block = {static_cast<uint8_t>(scale), {}};
+      for (int j = 0; j < 128; ++j) block.codes[j] = static_cast<uint8_t>(first + j);
+      float x[128];
+      traits(Format::e4m3).dequantize(&block, x, 128);
+      for (int j = 0; j < 128; ++j) {
+        expect_scaled(x[j], value_e4m3(first + j), scale, fmt::format("code {} scale {}", first + j, scale));
+        if (!is_nan_e4m3(block.codes[j])) {
+          ASSERT_EQ(integer_e4m3(block.codes[j]), 512 * value_e4m3(first + j));
+        }
+      }
+    }
+}
+
+TEST(Mxfp4, DecodesEveryCodeAndScale) {
+  constexpr double kValues[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0.0, -.5, -1, -1.5, -2, -3, -4, -6};
+  for (int scale = 0; scale < 256; ++scale) {
+    BlockMxfp4 block = {static_cast<uint8_t>(scale), {}};
+    for (int j = 0; j < 16; ++j) block.qs[j] = static_cast<uint8_t>(j | (15 - j) << 4);
+    float x[32];
+    traits(Format::mxfp4).dequantize(&block, x, 32);
+    for (int j = 0; j < 16; ++j) {
+      expect_scaled(x[j], kValues[j], scale, fmt::format("code {} scale {}", j, scale));
+      expect_scaled(x[16 + j], kValues[15 - j], scale, fmt::format("code {} scale {}", 15 - j, scale));
+    }
+  }
+}
+
+// Between two neighbours of a table the nearer one is chosen, half way the one whose code is even. code_of(x, i)
+// encodes x.
+template <typename CodeOf>
+void check_nearest(const std::vector<double>& values, CodeOf&& code_of) {
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    const float half = static_cast<float>((values[i] + values[i + 1]) / 2);  // exact
+    for (const float sign : {1.0f, -1.0f}) {
+      EXPECT_EQ(code_of(sign * half), i + i % 2) << half;
+      EXPECT_EQ(code_of(sign * std::nextafter(half, 0.0f)), i) << half;
+      EXPECT_EQ(code_of(sign * std::nextafter(half, 1e9f)), i + 1) << half;
+      EXPECT_EQ(code_of(sign * static_cast<float>(values[i])), i);
+    }
+  }
+}
+
+TEST(E4M3, EncodesTheNearest) {
+  std::vector<double> values;
+  for (int code = 0; code < 0x7f; ++code) values.push_back(value_e4m3(code));
+  const auto code_of = [](float x) {
+    EXPECT_EQ(f32_to_e4m3(x) >> 7, std::signbit(x));
+    return size_t{f32_to_e4m3(x)} & 0x7f;
+  };
+  check_nearest(values, code_of);
+  EXPECT_EQ(f32_to_e4m3(1e9f), 0x7e);
+  EXPECT_EQ(f32_to_e4m3(-std::numeric_limits<float>::infinity()), 0xfe);
+  EXPECT_TRUE(is_nan_e4m3(f32_to_e4m3(std::nanf(""))));
+}
+
+TEST(Mxfp4, EncodesTheNearest) {
+  check_nearest({0, .5, 1, 1.5, 2, 3, 4, 6}, [](float x) {
+    std::vector<float> block(32, 6.0f);  // the scale is 1
+    block[3] = x;
+    return size_t{encoded(named("MXFP4"), block)[4]} & 7;
+  });
+}
+
+// The scale is the least that holds the largest magnitude; ends of the range; what is not finite has none.
+TEST(PowerScales, AreTheLeast) {
+  const std::tuple<const char*, float, int> cases[] = {{"F8_E4M3", 448.0f, 127},
+                                                       {"F8_E4M3", std::nextafter(448.0f, 1e9f), 128},
+                                                       {"F8_E4M3", 224.0f, 126},
+                                                       {"F8_E4M3", std::numeric_limits<float>::max(), 247},
+                                                       {"F8_E4M3", 0.0f, 19},
+                                                       {"MXFP4", 6.0f, 127},
+                                                       {"MXFP4", std::nextafter(6.0f, 1e9f), 128},
+                                                       {"MXFP4", 3.0f, 126},
+                                                       {"MXFP4", std::numeric_limits<float>::max(), 253},
+                                                       {"MXFP4", 0.0f, 25}};
+  for (const auto& [name, largest, scale] : cases) {
+    std::vector<float> x(named(name).block_elements, 0.0f);
+    x[5] = -largest;
+    EXPECT_EQ(encoded(named(name), x)[0], scale) << name << " " << largest;
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+      x[7] = bad;
+      EXPECT_THROW(encoded(named(name), x), Error) << name;
+    }
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -58,6 +59,28 @@ TEST(Pack, BlockTermsEqualTheElements) {
         const double value = double{term.scale} * term.isum + double{term.minimum};
         const double magnitude = std::abs(double{term.scale} * term.isum) + std::abs(double{term.minimum});
         ASSERT_NEAR(value, p.element(packed.data(), 256, r, k), 2 * 0x1p-24 * magnitude) << t.name;
+      }
+  }
+}
+
+// Scales and codes that are NaN: of a packed row all 32 elements of the block, in a product too; no other row, no other
+// block.
+TEST(Pack, NanOfPowerScalesReachesItsBlockOnly) {
+  for (const Format format : {Format::e4m3, Format::mxfp4}) {
+    const FormatTraits& t = traits(format);
+    auto blocks = random_blocks(t, 16, 256, 3);
+    const size_t row = 256 / t.block_elements * t.block_bytes;
+    blocks[2 * row] = 255;                                        // row 2, the first block of the format
+    if (format == Format::e4m3) blocks[5 * row + 1 + 40] = 0xff;  // row 5, column 40
+    const auto packed = pack_matrix(format, blocks.data(), 16, 256);
+    const PackTraits& p = pack_traits(format);
+    const int8_t x[32] = {};
+    for (uint32_t r = 0; r < 16; ++r)
+      for (uint32_t k = 0; k < 256; ++k) {
+        const bool bad = (r == 2 && k < t.block_elements) || (format == Format::e4m3 && r == 5 && k / 32 == 1);
+        EXPECT_EQ(std::isnan(p.element(packed.data(), 256, r, k)), bad) << t.name << " " << r << " " << k;
+        EXPECT_EQ(std::isnan(p.block_term(packed.data(), 256, r, k / 32, x).scale), bad)
+            << t.name << " " << r << " " << k;
       }
   }
 }

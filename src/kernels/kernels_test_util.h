@@ -27,6 +27,25 @@ inline std::vector<float> make_values(size_t n, Fill fill, uint32_t seed) {
   return x;
 }
 
+// Blocks of formats whose scale is one byte E8M0, then the codes: extremes and random codes, with scales as they are,
+// or the least ones, or (nonfinite) here and there NaN. NaN codes of e4m3 occur in `nonfinite` only.
+inline std::vector<uint8_t> power_blocks(std::vector<uint8_t> blocks, const FormatTraits& t, Fill fill, uint32_t seed) {
+  std::mt19937 rng(seed);
+  const bool e4m3 = t.format == Format::e4m3;
+  for (size_t b = 0; b < blocks.size(); b += t.block_bytes) {
+    const size_t kind = rng() % 5;
+    const int extremes[] = {0x7e, 0xfe, e4m3 ? 0x3d : 0x77, e4m3 ? 0xbd : 0xff};
+    for (size_t i = 1; i < t.block_bytes; ++i) {
+      uint8_t code = kind < 4 ? static_cast<uint8_t>(extremes[kind]) : static_cast<uint8_t>(rng());
+      if (fill != Fill::nonfinite && e4m3 && (code & 0x7f) == 0x7f) code ^= 1;
+      blocks[b + i] = code;
+    }
+    if (fill == Fill::tiny) blocks[b] = static_cast<uint8_t>(rng() % 12);
+    if (fill == Fill::nonfinite && rng() % 31 == 0) blocks[b] = 255;
+  }
+  return blocks;
+}
+
 // Encoded rows with random bytes and sane scales: every code pattern occurs, Q8_0's -128 too.
 inline std::vector<uint8_t> make_blocks(Format format, uint32_t rows, uint32_t cols, Fill fill, uint32_t seed) {
   const FormatTraits& t = traits(format);
@@ -34,6 +53,7 @@ inline std::vector<uint8_t> make_blocks(Format format, uint32_t rows, uint32_t c
   const std::vector<float> x = make_values(size_t{rows} * cols, Fill::normal, seed);
   t.quantize(x.data(), blocks.data(), x.size());
   if (!t.integer_block || fill == Fill::normal) return blocks;
+  if (format == Format::e4m3 || format == Format::mxfp4) return power_blocks(std::move(blocks), t, fill, seed + 1);
   // Keep each block's f16 scale fields and overwrite the codes: all ones, all zeros or random.
   std::mt19937 rng(seed + 1);
   const size_t head = format == Format::q4_1 ? 4 : format == Format::q6_k ? 0 : 2;

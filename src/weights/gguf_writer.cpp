@@ -115,6 +115,8 @@ class HeaderWriter {
 
 void check_tensor(const TensorInfo& t) {
   const FormatTraits& format = traits(t.format);
+  if (format.ggml_type >= kNotInGguf)
+    fail(Code::kUsage, "tensor '{}' cannot be written as {}: GGUF has no such type", t.name, format.name);
   if (t.name.empty() || t.name.size() > 64)
     fail(Code::kUsage, "tensor '{}' cannot be written: its name has {} bytes, and GGUF allows 1 to 64", t.name,
          t.name.size());

@@ -84,7 +84,7 @@ class Reader {
 };
 
 Format read_format(Reader& reader) {
-  const std::optional<Format> format = format_from_ggml(reader.u32());
+  const std::optional<Format> format = format_from_number(reader.u32());
   if (!format) reader.fail_damaged("a tensor has an unknown format");
   return *format;
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/fp.h"
 #include "base/philox.h"
+#include "formats/e8m0.h"
 #include "formats/q6_k/q6_k.h"
 
 namespace stet {
@@ -96,6 +97,14 @@ void SynthBlocks::fill_tables(float center, float deviation) {
     const float half_width = deviation * 1.7320508f;
     for (int i = 0; i < n; ++i) add(center + half_width * (static_cast<float>(2 * i + 1 - n) / static_cast<float>(n)));
   };
+  // Of 256 scales so many are the power of two above `size`, instead of that below, that their mean square is its
+  // square.
+  const auto powers = [&](float size) {
+    const int e = exponent_above(size, 1.0f) - 1;
+    const float ratio = size / power_of_two(e);
+    const int above = static_cast<int>(256.0f * (ratio * ratio - 1.0f) / 3.0f + 0.5f);
+    for (int i = 0; i < 256; ++i) table16_.push_back(static_cast<uint16_t>(127 + e + (i < above ? 1 : 0)));
+  };
   switch (format_) {
     case Format::q4_0:
       return scales(4.637f, true);  // the codes' mean is -0.5: the sign of the scale evens it out
@@ -105,6 +114,11 @@ void SynthBlocks::fill_tables(float center, float deviation) {
       return scales(73.32f, false);
     case Format::q6_k:
       return table16_.push_back(f32_to_f16(deviation / (18.48f * 97.3f)));
+    // Root mean squares of the codes: all bytes of e4m3, the largest standing in for NaN; all nibbles.
+    case Format::e4m3:
+      return powers(deviation / 107.2443f);
+    case Format::mxfp4:
+      return powers(deviation / 2.92617f);
     case Format::f16:
       return floats([&](float x) { table16_.push_back(f32_to_f16(x)); });
     case Format::bf16:
@@ -139,6 +153,9 @@ void SynthBlocks::make_units(uint64_t first, size_t units, std::byte* out) const
       return make_q8(first, units, out);
     case Format::q6_k:
       return make_q6(first, units, out);
+    case Format::e4m3:
+    case Format::mxfp4:
+      return make_powers(first, units, out);
     case Format::f16:
     case Format::bf16:
       return make_floats(table16_, first, units, out);
@@ -209,6 +226,23 @@ void SynthBlocks::make_q6(uint64_t first, size_t units, std::byte* out) const {
     }
     block.d = table16_[0];
     std::memcpy(out, &block, sizeof(block));
+  }
+}
+
+// Block i: its scale from the upper byte of its scale word, then the bytes of as many payload counters as there are
+// codes; of e4m3 those that are NaN become the largest value.
+void SynthBlocks::make_powers(uint64_t first, size_t units, std::byte* out) const {
+  std::array<uint32_t, kBatchUnits + 8> scale_words;
+  const uint64_t origin = fill_scale_words<kBatchUnits>(key_, first, units, scale_words);
+  const size_t counters = unit_bytes_ / 16;
+  for (size_t i = 0; i < units; ++i, out += unit_bytes_) {
+    out[0] = static_cast<std::byte>(table16_[scale_words[first + i - origin] >> 24]);
+    uint32_t payload[32];
+    philox_fill(key_, kPayload, counters * (first + i), std::span(payload).first(4 * counters));
+    std::memcpy(out + 1, payload, 16 * counters);
+    if (format_ != Format::e4m3) continue;
+    for (size_t j = 1; j < unit_bytes_; ++j)
+      if ((out[j] & std::byte{0x7f}) == std::byte{0x7f}) out[j] ^= std::byte{1};
   }
 }
 

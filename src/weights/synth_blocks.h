@@ -33,6 +33,7 @@ class SynthBlocks {
   void make_units(uint64_t first, size_t units, std::byte* out) const;
   void make_q4(uint64_t first, size_t units, std::byte* out) const;
   void make_q8(uint64_t first, size_t units, std::byte* out) const;
+  void make_powers(uint64_t first, size_t units, std::byte* out) const;
   void make_q6(uint64_t first, size_t units, std::byte* out) const;
   template <typename T>
   void make_floats(const std::vector<T>& table, uint64_t first, size_t units, std::byte* out) const;
@@ -41,7 +42,8 @@ class SynthBlocks {
   Format format_;
   uint64_t key_;
   size_t unit_bytes_;
-  std::vector<uint16_t> table16_;  // quantised: the 256 scales; F16 and BF16: the 4096 values
+  std::vector<uint16_t>
+      table16_;  // quantised: the 256 scales, of F8_E4M3 and MXFP4 as E8M0; F16 and BF16: the 4096 values
   std::vector<uint16_t> minima_;   // Q4_1: the minimum that belongs to each scale
   std::vector<float> table32_;     // F32: the 4096 values
 };

@@ -46,6 +46,10 @@ uint64_t file_type(Format format) {
       return 7;
     case Format::q6_k:
       return 18;
+    case Format::e4m3:
+      return 1024;  // of no type of GGUF's
+    case Format::mxfp4:
+      return 38;
   }
   STET_CHECK(false);
 }

@@ -108,7 +108,20 @@ TEST(Synth, BytesOfSeedOneStayWhatTheyAre) {
             "Q4_0 1a1fd377d878e837\n"
             "Q4_1 783a652c17ddce86\n"
             "Q8_0 90cf65d14af455ff\n"
-            "Q6_K f8f4b8b5380df6ff\n");
+            "Q6_K f8f4b8b5380df6ff\n"
+            "F8_E4M3 cf8af966d673adb2\n"
+            "MXFP4 b66d1cbcbcceecb0\n");
+}
+
+TEST(Synth, WhatGgufLacksIsNotWritten) {
+  const auto source = SynthSource::create("synth:tiny-256:f8_e4m3");
+  try {
+    gguf_header(source->metadata(), source->tensors());
+    ADD_FAILURE() << "a GGUF header with F8_E4M3";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kUsage);
+    EXPECT_NE(std::string(e.what()).find("as F8_E4M3: GGUF has no such type"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Synth, SeedsAndTensorsDiffer) {

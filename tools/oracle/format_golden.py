@@ -2,11 +2,17 @@
 """Writes src/formats/format_golden.inc: blocks, what they decode to, and what the reference quantisers encode.
 
 Needs numpy and gguf (gguf-py). Decoding is written here from the published layouts in float32 and compared with gguf-py before
-it is written; encoding is gguf-py's. Run from the repository root:  python3 tools/oracle/format_golden.py
+it is written; encoding is gguf-py's. Both of F8_E4M3 and MXFP4 are those of deepseek_v4/formats.py. Run from the repository root:  python3 tools/oracle/format_golden.py
 """
+import pathlib
+import sys
+
 import numpy as np
 import gguf
 from gguf.quants import dequantize, quantize
+
+sys.path.append(str(pathlib.Path(__file__).parent))
+from deepseek_v4 import formats  # noqa: E402
 
 F = np.float32
 
@@ -46,6 +52,37 @@ def decode(name, b):
     return out
 
 
+def mxfp4_of_published(codes, scales):
+    """Published bytes have columns 2i and 2i + 1 of a group of 32, GGUF's i and i + 16."""
+    columns = np.stack([codes & 15, codes >> 4], -1).reshape(-1, 32)
+    return np.concatenate([scales.reshape(-1, 1), columns[:, :16] | columns[:, 16:] << 4], 1)
+
+
+def powers():
+    """Golden lines of the formats with scales that are powers of two: blocks of one row."""
+    rng = np.random.default_rng(20261130)
+    lines = []
+    for scale in (119, 0):
+        codes = rng.integers(0, 256, (1, 128), dtype=np.uint8)
+        codes[codes & 127 == 127] ^= 1
+        raw = np.concatenate([[np.uint8(scale)], codes[0]])
+        want = formats.decode_e4m3(codes, np.array([[scale]])).astype(F)
+        lines.append(f'GOLDEN_DECODE("F8_E4M3", "{raw.tobytes().hex()}", "{want.tobytes().hex()}")')
+    x = (rng.standard_normal((1, 128)) * rng.choice([0.05, 1e-4], (1, 128))).astype(F)
+    codes, scales = formats.encode_e4m3(x.astype(np.float64))
+    raw = np.concatenate([scales[0], codes[0]])
+    lines.append(f'GOLDEN_ENCODE("F8_E4M3", "{x.tobytes().hex()}", "{raw.tobytes().hex()}")')
+    codes, scales = rng.integers(0, 256, (1, 32), dtype=np.uint8), np.array([[120, 1]], np.uint8)
+    raw, want = mxfp4_of_published(codes, scales), formats.decode_e2m1(codes, scales).astype(F)
+    theirs = dequantize(raw, gguf.GGMLQuantizationType.MXFP4)
+    assert np.array_equal(want.ravel(), theirs.ravel())
+    lines.append(f'GOLDEN_DECODE("MXFP4", "{raw.tobytes().hex()}", "{want.tobytes().hex()}")')
+    x = (rng.standard_normal((1, 64)) * 0.05).astype(F)
+    raw = mxfp4_of_published(*formats.encode_e2m1(x.astype(np.float64)))
+    lines.append(f'GOLDEN_ENCODE("MXFP4", "{x.tobytes().hex()}", "{raw.tobytes().hex()}")')
+    return lines
+
+
 def main():
     rng = np.random.default_rng(20240607)
     lines = ["// Written by tools/oracle/format_golden.py. GOLDEN_DECODE(format, block bytes, bits of the decoded values),",
@@ -77,6 +114,7 @@ def main():
                 x[elements:] *= F(40)
             got = quantize(x, gguf.GGMLQuantizationType[name])
             lines.append(f'GOLDEN_ENCODE("{name}", "{x.tobytes().hex()}", "{np.asarray(got).tobytes().hex()}")')
+    lines += powers()
     with open("src/formats/format_golden.inc", "w") as f:
         f.write("\n".join(lines) + "\n")
 

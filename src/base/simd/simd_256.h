@@ -134,6 +134,9 @@ static inline F load_bf16(const uint16_t* p) {
   return as_float(shl<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
 }
 static inline I load_i8(const int8_t* p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }
+static inline I load_u8(const uint8_t* p) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
 static inline void store_i8(int8_t* p, I x) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x, x), 0x08);
   const __m128i low = _mm256_castsi256_si128(words);
@@ -145,11 +148,37 @@ static inline I bytes4(const int8_t* p) {
   return _mm256_set1_epi32(x);
 }
 
+// Bytes: byte i of the result is byte (i of index) of a table of 16. REQUIRES: indices below 16.
+static inline I table16(const uint8_t* p) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+static inline I lookup(I table, I index) { return _mm256_shuffle_epi8(table, index); }
+
+// 16-bit lanes, two to each of I: the names begin with w.
+template <int n>
+static inline I wshl(I a) {
+  return _mm256_slli_epi16(a, n);
+}
+template <int n>
+static inline I wshr(I a) {
+  return _mm256_srli_epi16(a, n);
+}
+template <int n>
+static inline I wsar(I a) {
+  return _mm256_srai_epi16(a, n);
+}
+static inline I wsub(I a, I b) { return _mm256_sub_epi16(a, b); }
+static inline I wmul(I a, I b) { return _mm256_mullo_epi16(a, b); }       // the low halves of the products
+static inline I wmul_high(I a, I b) { return _mm256_mulhi_epu16(a, b); }  // the high halves, unsigned
+// Adds to each lane of 32 bits the dot product of its two signed lanes of 16 bits.
 #if defined(STET_VNNI) && STET_VNNI == 1
+static inline I dot2(I acc, I a, I b) { return _mm256_dpwssd_avx_epi32(acc, a, b); }
 static inline I dot4(I acc, I u, I s) { return _mm256_dpbusd_avx_epi32(acc, u, s); }
 #elif defined(STET_VNNI)
+static inline I dot2(I acc, I a, I b) { return _mm256_dpwssd_epi32(acc, a, b); }
 static inline I dot4(I acc, I u, I s) { return _mm256_dpbusd_epi32(acc, u, s); }
 #else
+static inline I dot2(I acc, I a, I b) { return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b)); }
 // maddubs saturates its i16 pair sums, so u must stay below 129 here: |s| <= 127 gives at most 2 * 128 * 127 = 32512.
 static inline I dot4(I acc, I u, I s) {
   return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));

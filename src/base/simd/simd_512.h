@@ -101,6 +101,10 @@ static inline F load_bf16(const uint16_t* p) {
 }
 // kLanes signed bytes widened to i32.
 static inline I load_i8(const int8_t* p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+// kLanes unsigned bytes widened to i32.
+static inline I load_u8(const uint8_t* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 // Lanes in [-128, 127] narrowed to signed bytes.
 static inline void store_i8(int8_t* p, I x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x)); }
 // Four bytes, in every lane.
@@ -111,5 +115,30 @@ static inline I bytes4(const int8_t* p) {
 }
 // Adds to each lane the dot product of its four unsigned bytes of u and four signed bytes of s. Exact.
 static inline I dot4(I acc, I u, I s) { return _mm512_dpbusd_epi32(acc, u, s); }
+
+// Bytes: byte i of the result is byte (i of index) of a table of 16. REQUIRES: indices below 16.
+static inline I table16(const uint8_t* p) {
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+static inline I lookup(I table, I index) { return _mm512_shuffle_epi8(table, index); }
+
+// 16-bit lanes, two to each of I: the names begin with w.
+template <int n>
+static inline I wshl(I a) {
+  return _mm512_slli_epi16(a, n);
+}
+template <int n>
+static inline I wshr(I a) {
+  return _mm512_srli_epi16(a, n);
+}
+template <int n>
+static inline I wsar(I a) {
+  return _mm512_srai_epi16(a, n);
+}
+static inline I wsub(I a, I b) { return _mm512_sub_epi16(a, b); }
+static inline I wmul(I a, I b) { return _mm512_mullo_epi16(a, b); }       // the low halves of the products
+static inline I wmul_high(I a, I b) { return _mm512_mulhi_epu16(a, b); }  // the high halves, unsigned
+// Adds to each lane of 32 bits the dot product of its two signed lanes of 16 bits.
+static inline I dot2(I acc, I a, I b) { return _mm512_dpwssd_epi32(acc, a, b); }
 
 }  // namespace stet::STET_ISA

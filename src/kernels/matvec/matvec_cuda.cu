@@ -1,4 +1,5 @@
 #include "base/cuda/device.cuh"
+#include "formats/each_cuda.cuh"  // generated: <id>/<id>_cuda.cuh of every format
 #include "kernels/matvec/matvec_cuda.h"
 #include "kernels/matvec/matvec_kinds_cuda.h"
 
@@ -25,6 +26,17 @@ bool is_wide(const CudaProduct& p) { return p.rows > kNarrowProductRows && p.row
 bool have_wide_products() {
   static const bool have = device_is_wide();
   return have;
+}
+
+bool has_cuda_weights(Format format) {
+  switch (format) {
+#define FORMAT(id, name, ggml) \
+  case Format::id:             \
+    return cuda::kIntegerWeights<Format::id> || cuda::kFloatWeights<Format::id>;
+#include "formats/formats.def"
+#undef FORMAT
+  }
+  return false;
 }
 
 void launch_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product) {

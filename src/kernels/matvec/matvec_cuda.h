@@ -31,6 +31,9 @@ struct CudaProduct {
   bool head = false;           // works on head_rows of the step, not on rows
 };
 
+// Whether there are kernels for weights of the format.
+bool has_cuda_weights(Format format);
+
 // One of the two kinds, by the format.
 void launch_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
 

@@ -221,7 +221,7 @@ void launch_float(const CudaLaunch& on, const CudaStep* step, const CudaProduct&
 }  // namespace
 template <Format kFormat>
 void launch_if_float(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p) {
-  if constexpr (!kIntegerWeights<kFormat>) {
+  if constexpr (kFloatWeights<kFormat>) {
     launch_float<kFormat>(on, step, p);
   } else {
     fail_cuda_format("float", static_cast<uint32_t>(kFormat));

@@ -6,11 +6,16 @@ namespace stet {
 
 void launch_row_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p) {
   const auto launch = [&]<Format kFormat>() {
-    using Unit = cuda::RowUnit<kFormat>;
-    if (cuda::row_shared_bytes<Unit, 2, 4>(p.k) <= cuda::kMostShared) return cuda::launch_rows<Unit, 2, 4>(on, step, p);
-    if (cuda::row_shared_bytes<Unit, 1, 4>(p.k) > cuda::kMostShared)
-      fail_cuda_shape("columns of a matrix", p.k, "use --device cpu");
-    cuda::launch_rows<Unit, 1, 4>(on, step, p);
+    if constexpr (!cuda::kIntegerWeights<kFormat> && !cuda::kFloatWeights<kFormat>) {
+      fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
+    } else {
+      using Unit = cuda::RowUnit<kFormat>;
+      if (cuda::row_shared_bytes<Unit, 2, 4>(p.k) <= cuda::kMostShared)
+        return cuda::launch_rows<Unit, 2, 4>(on, step, p);
+      if (cuda::row_shared_bytes<Unit, 1, 4>(p.k) > cuda::kMostShared)
+        fail_cuda_shape("columns of a matrix", p.k, "use --device cpu");
+      cuda::launch_rows<Unit, 1, 4>(on, step, p);
+    }
   };
   switch (p.format) {
 #define FORMAT(id, name, ggml) \

@@ -15,6 +15,7 @@ struct Shape {
 
 std::vector<Shape> shapes(const FormatTraits& t) {
   if (t.block_elements == 256) return {{40, 256}, {16, 2304}};
+  if (t.block_elements == 128) return {{40, 128}, {16, 2048}, {5, 2304}, {16, 640}};
   // Odd tails for float formats: K need not be a multiple of anything.
   if (!t.integer_block) return {{16, 576}, {37, 77}, {5, 8192 + 130}, {16, 2048}, {17, 1}};
   return {{48, 576}, {37, 32}, {16, 2048}, {7, 2144}, {16, 96}};
@@ -65,7 +66,7 @@ TEST_P(MatvecTest, EqualsTheReference) {
 // reference would not show.
 TEST_P(MatvecTest, RowsAreIndependentOfTheirNumber) {
   const auto [format, fill] = GetParam();
-  const uint32_t cols = traits(format).block_elements == 256 ? 512 : 608;
+  const uint32_t cols = traits(format).block_elements > 32 ? 512 : 608;
   const test::Packed w = test::make_packed(format, 16, cols, fill, 3);
   const ActKind kind = traits(format).integer_block ? ActKind::i8 : ActKind::f32;
   for (Isa isa : available_isas()) {
@@ -104,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(AllFormats, MatvecTest,
 // The reference against f64 arithmetic on the same quantised inputs. An acc of n terms has error below n * eps * sum|terms|
 // (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); a block contributes two roundings more.
 TEST(MatvecReference, IsCloseToDouble) {
-  for (Format format : {Format::q4_0, Format::q4_1, Format::q8_0, Format::q6_k}) {
+  for (Format format : {Format::q4_0, Format::q4_1, Format::q8_0, Format::q6_k, Format::e4m3, Format::mxfp4}) {
     const uint32_t cols = 2304;
     const test::Packed w = test::make_packed(format, 16, cols, Fill::normal, 5);
     const Input in = make_input(kernels(Isa::scalar), ActKind::i8, 1, cols, Fill::normal);

@@ -11,7 +11,7 @@ using Small = WideFloatShape<2, 2, 8, 3>;
 
 template <Format kFormat>
 void launch_if_wide_float(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p) {
-  if constexpr (kIntegerWeights<kFormat>) {
+  if constexpr (!kFloatWeights<kFormat>) {
     fail_cuda_format("float", static_cast<uint32_t>(kFormat));
   } else {
     const WideFloatLaunch<kFormat, Large> large(on, p);

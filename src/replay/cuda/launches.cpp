@@ -11,6 +11,12 @@ namespace {
 
 bool integer(const Command& c) { return traits(c.matrix.format).integer_block; }
 
+void check_weights(const Command& c) {
+  if (!has_cuda_weights(c.matrix.format))
+    fail(Code::kUnsupported, "command {} has weights in {}, for which there is no CUDA kernel: use --device cpu",
+         c.name, traits(c.matrix.format).name);
+}
+
 class StageCompiler {
  public:
   StageCompiler(const LoweredList& list, const Stage& stage, const Twins& twins, const CudaScratch& scratch)
@@ -50,6 +56,7 @@ class StageCompiler {
   void row_op(const Command& c) {
     const CudaStep* step = scratch_.step;
     if (c.op == Op::embed) {
+      check_weights(c);
       const CudaEmbed e = {c.matrix.format, twins_.of(c.matrix.data), c.matrix.cols, c.matrix.tile_bytes(), twin(c.out),
                            list_.width};
       return add([=](const CudaLaunch& on) { launch_embed(on, step, e); });
@@ -107,6 +114,7 @@ class StageCompiler {
   }
 
   CudaProduct product_of(const Command& c) const {
+    check_weights(c);
     CudaProduct p;
     p.format = c.matrix.format;
     p.k = c.matrix.cols;

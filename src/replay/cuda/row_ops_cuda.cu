@@ -48,9 +48,17 @@ dim3 grid(uint32_t width, uint32_t rows) { return dim3((width + kThreads - 1) / 
 namespace stet {
 
 void launch_embed(const CudaLaunch& on, const CudaStep* step, const CudaEmbed& e) {
+  const auto launch = [&]<Format kFormat>() {
+    if constexpr (!cuda::kIntegerWeights<kFormat> && !cuda::kFloatWeights<kFormat>) {
+      fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
+    } else {
+      cuda::launch(on, cuda::embed_rows<kFormat>, cuda::grid(e.k, e.rows), cuda::kThreads, 0, step, e);
+    }
+  };
   switch (e.format) {
 #define FORMAT(id, name, ggml) \
-  case Format::id: return cuda::launch(on, cuda::embed_rows<Format::id>, cuda::grid(e.k, e.rows), cuda::kThreads, 0, step, e);
+  case Format::id:             \
+    return launch.template operator()<Format::id>();
 #include "formats/formats.def"
 #undef FORMAT
   }

@@ -1,0 +1,11 @@
+// F8_E4M3 on a device: there is no kernel, and models with such weights are refused there (replay/cuda/launches.cpp).
+#pragma once
+
+#include "formats/cuda_weights.cuh"
+
+namespace stet::cuda {
+
+template <>
+struct CudaWeights<Format::e4m3> {};
+
+}  // namespace stet::cuda
