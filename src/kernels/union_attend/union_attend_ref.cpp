@@ -20,19 +20,34 @@ void attend_keys(const float* const* keys, uint32_t n, const float* q, uint32_t 
       s, n, dim, [&](uint32_t j, uint32_t d) { return keys[j][d]; }, part);
 }
 
+using UnionTree = JoinTree<UnionPart, join_parts_ref<UnionPart>>;
+
+// Stored rows `next` .. end - 1, cut at multiples of kSlots.
+void attend_stored(const UnionSpec& spec, uint32_t next, uint32_t end, const float* q, UnionTree& tree) {
+  const float* keys[kSlots];
+  while (next < end) {
+    uint32_t n = 0;
+    do keys[n++] = spec.rows.row(next++);
+    while (next < end && next % kSlots != 0);
+    attend_keys(keys, n, q, spec.rows.width, spec.scale, tree.next());
+    tree.push();
+  }
+}
+
+void finish_with_sink(UnionTree& tree, float sink, uint32_t dim, float* y) {
+  const UnionPart& all = tree.finish();
+  const float m = std::max(all.m, sink), w = exp_ref(all.m - m);
+  const float l = all.l * w + exp_ref(sink - m);
+  for (uint32_t d = 0; d < dim; ++d) y[d] = (all.o[d] * w) / l;
+}
+
 }  // namespace
 
 void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
   const uint32_t dim = spec.rows.width;
   const float* keys[kSlots];
-  JoinTree<UnionPart, join_parts_ref<UnionPart>> tree(dim);
-  for (uint32_t next = t < spec.window ? 0 : t - spec.window + 1; next <= t;) {
-    uint32_t n = 0;
-    do keys[n++] = spec.rows.row(next++);
-    while (next <= t && next % kSlots != 0);
-    attend_keys(keys, n, q, dim, spec.scale, tree.next());
-    tree.push();
-  }
+  UnionTree tree(dim);
+  attend_stored(spec, t < spec.window ? 0 : t - spec.window + 1, t + 1, q, tree);
   const uint32_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
   const bool listed = spec.top != 0 && seen > spec.top;
   const uint32_t count = listed ? spec.top : seen;
@@ -47,10 +62,19 @@ void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const fl
     attend_keys(keys, n, q, dim, spec.scale, tree.next());
     tree.push();
   }
-  const UnionPart& all = tree.finish();
-  const float m = std::max(all.m, spec.sinks[head]), w = exp_ref(all.m - m);
-  const float l = all.l * w + exp_ref(spec.sinks[head] - m);
-  for (uint32_t d = 0; d < dim; ++d) y[d] = (all.o[d] * w) / l;
+  finish_with_sink(tree, spec.sinks[head], dim, y);
+}
+
+void block_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* block, uint32_t n,
+                      float* y) {
+  const uint32_t dim = spec.rows.width;
+  UnionTree tree(dim);
+  attend_stored(spec, t < spec.window ? 0 : t - spec.window, t, q, tree);
+  const float* keys[kSlots];
+  for (uint32_t i = 0; i < n; ++i) keys[i] = block + size_t{i} * dim;
+  attend_keys(keys, n, q, dim, spec.scale, tree.next());
+  tree.push();
+  finish_with_sink(tree, spec.sinks[head], dim, y);
 }
 
 }  // namespace stet
