@@ -115,6 +115,37 @@ TEST(UnionAttend, ReadsTheWindowAndTheEntriesThatTheRowSeesAndNothingElse) {
   EXPECT_NEAR(y[3], (100 * 2.0f + 3 * 4.0f) / 103, 1e-6f);
 }
 
+// The window before the block and every row of the block, from every place in it; the block takes no room in the
+// window.
+TEST(BlockAttend, ReadsTheWindowBeforeAndTheWholeBlock) {
+  State rows(8, 1, 3);
+  const uint32_t t = 200, window = 100, n = 7;
+  for (uint32_t p = t - window; p < t; ++p) std::fill_n(rows.rows.row(p), 8, 2.0f);
+  const std::vector<float> block(n * 8, 5.0f);
+  const float sink = -1e30f, q[8] = {};
+  float y[8];
+  const UnionSpec spec{rows.rows, {}, window, 0, 1, 1.0f, &sink};
+  block_attend_ref(spec, 0, t, q, block.data(), n, y);
+  EXPECT_NEAR(y[3], (100 * 2.0f + 7 * 5.0f) / 107, 1e-6f);
+  std::fill_n(rows.rows.row(0), 8, 2.0f);
+  block_attend_ref(spec, 0, 1, q, block.data(), n, y);
+  EXPECT_NEAR(y[3], (2.0f + 7 * 5.0f) / 8, 1e-6f) << "fewer rows than the window";
+}
+
+// With a block of one row the list is that of union_attend at its position, but for one row more.
+TEST(BlockAttend, OneRowIsTheRowOfAWindowOneLonger) {
+  State rows(8, 1, 3);
+  for (uint32_t p = 0; p < 3 * kSlots; ++p)
+    for (uint32_t d = 0; d < 8; ++d) rows.rows.row(p)[d] = static_cast<float>((p * 8 + d) * 37 % 101) / 50 - 1;
+  const float sink = 0.25f, q[8] = {1, -1, 0.5f, 2, 0, 1, -0.25f, 1};
+  float want[8], got[8];
+  for (const uint32_t t : {1u, 20u, kSlots, kSlots + 1, 2 * kSlots}) {
+    union_attend_ref({rows.rows, {}, 31, 0, 1, 0.5f, &sink}, 0, t, q, nullptr, want);
+    block_attend_ref({rows.rows, {}, 30, 0, 1, 0.5f, &sink}, 0, t, q, rows.rows.row(t), 1, got);
+    for (uint32_t d = 0; d < 8; ++d) EXPECT_NEAR(got[d], want[d], 1e-6f) << t;
+  }
+}
+
 TEST(UnionAttend, TheSinkTakesItsShare) {
   State rows(8, 1, 1);
   std::fill_n(rows.rows.row(0), 8, 1.0f);

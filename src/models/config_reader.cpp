@@ -57,6 +57,13 @@ std::vector<uint32_t> ConfigReader::u32_list(std::string_view key, size_t size, 
   const MetaValue* v = find(key);
   const auto* list = v == nullptr ? nullptr : std::get_if<std::shared_ptr<const MetaArray>>(&v->value);
   if (list == nullptr || (*list)->size() != size) fail(Code::kInput, "{} is no list of {} integers", full(key), size);
+  return u32_list(key, low, high);
+}
+
+std::vector<uint32_t> ConfigReader::u32_list(std::string_view key, uint32_t low, uint32_t high) {
+  const MetaValue* v = find(key);
+  const auto* list = v == nullptr ? nullptr : std::get_if<std::shared_ptr<const MetaArray>>(&v->value);
+  if (list == nullptr) fail(Code::kInput, "{} is no list of integers", full(key));
   std::vector<uint32_t> out;
   for (const MetaValue& item : **list) {
     const std::optional<double> x = as_number(item);

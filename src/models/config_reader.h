@@ -25,6 +25,8 @@ class ConfigReader {
   double number_or(std::string_view key, double low, double high, double otherwise);
   // Throws Error(kInput) when the key is missing or no list of `size` integers in [low, high].
   std::vector<uint32_t> u32_list(std::string_view key, size_t size, uint32_t low, uint32_t high);
+  // Throws Error(kInput) when the key is missing or no list of integers in [low, high].
+  std::vector<uint32_t> u32_list(std::string_view key, uint32_t low, uint32_t high);
   std::string text_or(std::string_view key, std::string_view otherwise);
   bool has(std::string_view key) const;
 

@@ -16,120 +16,15 @@
 #include <memory>
 
 #include "base/error.h"
-#include "models/config_reader.h"
-#include "models/model_desc.h"
+#include "models/deepseek_v4_parts.h"
 #include "models/rope_frequencies.h"
 
 namespace stet {
 namespace {
 
+using namespace deepseek_v4;
+
 constexpr std::array<std::string_view, 1> kNoConsequence = {"context_length"};
-constexpr uint32_t kOverlapRatio = 4;  // entries of this ratio overlap, and have an indexer
-
-// What the layer program needs beyond ModelDesc: ModelDesc::settings.
-struct Settings {
-  uint32_t streams, sinkhorn;
-  float hyper_eps;
-  uint32_t q_rank, o_rank, o_groups, window;
-  uint32_t index_heads, index_dim, index_top;
-  uint32_t experts, chosen, hash_layers;
-  float expert_scale, limit;
-  std::vector<uint32_t> ratios;  // one a layer; 0: no entries
-
-  bool fine(uint32_t layer) const { return ratios[layer] == kOverlapRatio; }
-  uint32_t gates() const { return streams * (2 + streams); }
-};
-
-const Settings& settings(const ModelDesc& d) { return *static_cast<const Settings*>(d.settings.get()); }
-
-std::string named(uint32_t layer, std::string_view tensor) { return fmt::format("blk.{}.{}", layer, tensor); }
-
-// ---- tensors
-
-void add_hyper_tensors(const ModelDesc& d, const std::string& prefix, uint64_t outputs, uint64_t scales,
-                       std::vector<TensorSpec>& t) {
-  t.push_back({prefix + "_fn.weight", {uint64_t{d.hidden} * settings(d).streams, outputs}});
-  t.push_back({prefix + "_base", {outputs}});
-  t.push_back({prefix + "_scale", {scales}});
-}
-
-void add_pool_tensors(const ModelDesc& d, uint32_t l, const std::string& kind, uint64_t size,
-                      std::vector<TensorSpec>& t) {
-  const uint64_t width = settings(d).fine(l) ? 2 * size : size;
-  t.push_back({named(l, kind + "_kv.weight"), {d.hidden, width}});
-  t.push_back({named(l, kind + "_gate.weight"), {d.hidden, width}});
-  t.push_back({named(l, kind + "_position.weight"), {width, settings(d).ratios[l]}});
-  t.push_back({named(l, kind + "_norm.weight"), {size}});
-}
-
-void add_attention_tensors(const ModelDesc& d, uint32_t l, std::vector<TensorSpec>& t) {
-  const Settings& s = settings(d);
-  const uint64_t q = uint64_t{d.heads} * d.head_dim, low = uint64_t{s.o_groups} * s.o_rank;
-  t.push_back({named(l, "attn_norm.weight"), {d.hidden}});
-  t.push_back({named(l, "attn_q_a.weight"), {d.hidden, s.q_rank}});
-  t.push_back({named(l, "attn_q_a_norm.weight"), {s.q_rank}});
-  t.push_back({named(l, "attn_q_b.weight"), {s.q_rank, q}});
-  t.push_back({named(l, "attn_kv.weight"), {d.hidden, d.head_dim}});
-  t.push_back({named(l, "attn_kv_norm.weight"), {d.head_dim}});
-  t.push_back({named(l, "attn_sinks"), {d.heads}});
-  t.push_back({named(l, "attn_output_a.weight"), {q / s.o_groups, low}});
-  t.push_back({named(l, "attn_output_b.weight"), {low, d.hidden}});
-  if (s.ratios[l] != 0) add_pool_tensors(d, l, "compressor", d.head_dim, t);
-  if (!s.fine(l)) return;
-  add_pool_tensors(d, l, "indexer", s.index_dim, t);
-  t.push_back({named(l, "indexer_q_b.weight"), {s.q_rank, uint64_t{s.index_heads} * s.index_dim}});
-  t.push_back({named(l, "indexer_heads.weight"), {d.hidden, s.index_heads}});
-}
-
-void add_expert_tensors(const ModelDesc& d, uint32_t l, std::vector<TensorSpec>& t) {
-  const Settings& s = settings(d);
-  t.push_back({named(l, "ffn_norm.weight"), {d.hidden}});
-  t.push_back({named(l, "ffn_router.weight"), {d.hidden, s.experts}});
-  if (l < s.hash_layers) {
-    t.push_back({named(l, "ffn_experts_of_token.weight"), {s.chosen, d.vocab}});
-  } else {
-    t.push_back({named(l, "ffn_router_bias"), {s.experts}});
-  }
-  t.push_back({named(l, "ffn_shared_gate.weight"), {d.hidden, d.ffn}});
-  t.push_back({named(l, "ffn_shared_up.weight"), {d.hidden, d.ffn}});
-  t.push_back({named(l, "ffn_shared_down.weight"), {d.ffn, d.hidden}});
-  for (uint32_t e = 0; e < s.experts; ++e) {
-    t.push_back({named(l, fmt::format("expert.{}.gate.weight", e)), {d.hidden, d.ffn}});
-    t.push_back({named(l, fmt::format("expert.{}.up.weight", e)), {d.hidden, d.ffn}});
-    t.push_back({named(l, fmt::format("expert.{}.down.weight", e)), {d.ffn, d.hidden}});
-  }
-}
-
-std::vector<TensorSpec> all_tensors(const ModelDesc& d) {
-  const Settings& s = settings(d);
-  std::vector<TensorSpec> t = {{"token_embd.weight", {d.hidden, d.vocab}},
-                               {"output_norm.weight", {d.hidden}},
-                               {"output.weight", {d.hidden, d.vocab}}};
-  add_hyper_tensors(d, "output_hc", s.streams, 1, t);
-  for (uint32_t l = 0; l < d.layers; ++l) {
-    add_hyper_tensors(d, named(l, "attn_hc"), s.gates(), 3, t);
-    add_attention_tensors(d, l, t);
-    add_hyper_tensors(d, named(l, "ffn_hc"), s.gates(), 3, t);
-    add_expert_tensors(d, l, t);
-  }
-  return t;
-}
-
-std::vector<StateSpec> all_states(const ModelDesc& d) {
-  const Settings& s = settings(d);
-  std::vector<StateSpec> states;
-  for (uint32_t l = 0; l < d.layers; ++l) {
-    states.push_back({named(l, "rows"), d.head_dim, 1});
-    if (s.ratios[l] == 0) continue;
-    const uint32_t halves = s.fine(l) ? 2 : 1;
-    states.push_back({named(l, "compressor_rows"), 2 * halves * d.head_dim, 1});
-    states.push_back({named(l, "compressor_entries"), d.head_dim, s.ratios[l]});
-    if (!s.fine(l)) continue;
-    states.push_back({named(l, "indexer_rows"), 2 * halves * s.index_dim, 1});
-    states.push_back({named(l, "indexer_entries"), s.index_dim, s.ratios[l]});
-  }
-  return states;
-}
 
 // ---- layer program
 
@@ -146,7 +41,7 @@ const PackedMatrix& float_matrix(const ModelWeights& w, const std::string& name)
 // Records the layers of one list.
 class Program {
  public:
-  Program(const ModelDesc& desc, const ModelWeights& weights, ListBuilder& builder)
+  Program(const ModelDesc& desc, const ModelWeights& weights, ListBuilder& builder, Rows rows = Rows::stored)
       : d(desc),
         s(settings(desc)),
         rounded(desc.activations == ActivationMode::checkpoint),
@@ -154,7 +49,8 @@ class Program {
         list(builder),
         streams(list.buffer("streams", d.hidden * s.streams)),
         h(list.buffer("h", d.hidden)),
-        out(list.buffer("site_out", d.hidden)) {}
+        out(list.buffer("site_out", d.hidden)),
+        rows_(rows) {}
 
   void layer(uint32_t l) {
     layer_ = l;
@@ -164,6 +60,15 @@ class Program {
     begin_site("ffn");
     experts();
     end_site("ffn");
+  }
+
+  void kept_row(uint32_t l, const Buffer* x) {
+    layer_ = l;
+    if (x == nullptr) begin_site("attn");
+    const Buffer* kv = list.buffer("kv", d.head_dim);
+    site_ = "attn";
+    narrow_product("attn_kv", eight_bit(x == nullptr ? h : x), kv);
+    keep_row(kv, w.ropes[s.ratio(l) == 0 ? 0 : 1]);
   }
 
  private:
@@ -180,14 +85,8 @@ class Program {
   void norm(std::string_view tensor, const Buffer* in, const Buffer* to) {
     list.rmsnorm(name(tensor), in, vector(tensor), d.norm_eps, to).rounded = rounded;
   }
-  // The input of products that a checkpoint makes in 8 bits: runs of in->width / runs elements.
   const Buffer* eight_bit(const Buffer* in, uint32_t runs = 1) {
-    if (!rounded) return in;
-    const Buffer* to = list.buffer(in->name + "_8", in->width);
-    Command& c = list.row(Op::round_e4m3, name(fmt::format("{}_{}", site_, to->name)), in, to);
-    c.spec = RoundSpec{in->width / runs};
-    c.parts = runs;
-    return to;
+    return deepseek_v4::eight_bit(d, list, name(site_ + "_" + in->name + "_8"), in, runs);
   }
   // A buffer of layers that agree on its width.
   const Buffer* sized(std::string_view what, uint32_t width) {
@@ -259,14 +158,13 @@ class Program {
   }
 
   void attention() {
-    const uint32_t ratio = s.ratios[layer_], q_width = d.heads * d.head_dim;
+    const uint32_t ratio = s.ratio(layer_), q_width = d.heads * d.head_dim;
     const bool fine = s.fine(layer_);
     const RopeRows& rope = w.ropes[ratio == 0 ? 0 : 1];
     const Buffer *q_a = list.buffer("q_a", s.q_rank), *q_low = list.buffer("q_low", s.q_rank),
                  *q = list.buffer("q", q_width);
     const Buffer *turned = list.buffer("q_turned", q_width), *result = list.buffer("attention", q_width);
-    const Buffer *kv = list.buffer("kv", d.head_dim), *normed = list.buffer("kv_normed", d.head_dim),
-                 *row = list.buffer("kv_row", d.head_dim);
+    const Buffer* kv = list.buffer("kv", d.head_dim);
     const Buffer* index_weight = fine ? list.buffer("index_weight", s.index_heads) : nullptr;
     const Buffer* index_q = fine ? list.buffer("index_q", s.index_heads * s.index_dim) : nullptr;
     // All products of h stand together: one stage norms it and makes them.
@@ -282,12 +180,20 @@ class Program {
     narrow_product("attn_q_b", q_low8, q);
     if (fine) narrow_product("indexer_q_b", q_low8, index_q);
     turn("attn_q_turn", q, turned, d.heads, rope, false);
-    norm("attn_kv_norm", kv, normed);
-    list.row(Op::cache_row, name("attn_kv_row"), normed, row).spec = CacheSpec{w.state(name("rows")), rope, rounded};
+    const Buffer* row = keep_row(kv, rope);
     if (ratio != 0) pool_entries(main, rope);
     if (fine) pool_entries(index, rope);
-    attend(turned, fine ? choose(index_q, index_weight, rope) : nullptr, rope, result);
+    const Buffer* others = rows_ == Rows::block ? row : fine ? choose(index_q, index_weight, rope) : nullptr;
+    attend(turned, others, rope, result);
     grouped_output(result);
+  }
+
+  const Buffer* keep_row(const Buffer* kv, const RopeRows& rope) {
+    const Buffer *normed = list.buffer("kv_normed", d.head_dim), *row = list.buffer("kv_row", d.head_dim);
+    norm("attn_kv_norm", kv, normed);
+    const StateRows rows = rows_ == Rows::stored ? w.state(name("rows")) : StateRows{};
+    list.row(Op::cache_row, name("attn_kv_row"), normed, row).spec = CacheSpec{rows, rope, rounded};
+    return row;
   }
 
   const Buffer* choose(const Buffer* q, const Buffer* weight, const RopeRows& rope) {
@@ -302,18 +208,19 @@ class Program {
     return chosen;
   }
 
-  void attend(const Buffer* q, const Buffer* chosen, const RopeRows& rope, const Buffer* result) {
+  // others: the entries that are chosen, or the rows of the pass.
+  void attend(const Buffer* q, const Buffer* others, const RopeRows& rope, const Buffer* result) {
     UnionSpec u;
     u.rows = w.state(name("rows"));
-    if (s.ratios[layer_] != 0) u.entries = w.state(name("compressor_entries"));
+    if (s.ratio(layer_) != 0) u.entries = w.state(name("compressor_entries"));
     u.window = s.window;
-    u.top = chosen == nullptr ? 0 : s.index_top;
+    u.top = s.fine(layer_) ? s.index_top : 0;
     u.heads = d.heads;
     u.scale = d.attention_scale;
     u.sinks = w.vector(name("attn_sinks"));
     u.rounded = rounded;
-    Command& c = list.row(Op::union_attend, name("attend"), q, result);
-    c.in2 = chosen;
+    Command& c = list.row(rows_ == Rows::block ? Op::block_attend : Op::union_attend, name("attend"), q, result);
+    c.in2 = others;
     c.spec = UnionAttendSpec{u, rope};
     c.parts = d.heads;
   }
@@ -376,6 +283,7 @@ class Program {
   const ModelWeights& w;
   ListBuilder& list;
   const Buffer *streams, *h, *out;
+  const Rows rows_;
   uint32_t layer_ = 0;
   std::string site_;
 };
@@ -385,28 +293,60 @@ void record_streams(const ModelDesc& d, const ModelWeights& w, ListBuilder& list
   list.embed("token_embd", w.matrix("token_embd.weight"), token);
   list.row(Op::repeat, "streams", token, list.buffer("streams", d.hidden * settings(d).streams));
   Program program(d, w, list);
-  for (uint32_t l = 0; l < d.layers; ++l) program.layer(l);
+  for (uint32_t l = 0; l < d.layers; ++l) {
+    program.layer(l);
+    record_tap(d, list, l);
+  }
+  record_draft_rows(d, w, list);
 }
 
-void record_logits(const ModelDesc& d, const ModelWeights& w, ListBuilder& list) {
+void record_logits(const ModelDesc& d, const ModelWeights& w, ListBuilder& list) { record_head(d, w, list, ""); }
+
+}  // namespace
+
+namespace deepseek_v4 {
+
+const Buffer* eight_bit(const ModelDesc& d, ListBuilder& list, std::string name, const Buffer* in, uint32_t runs) {
+  if (d.activations != ActivationMode::checkpoint) return in;
+  const Buffer* to = list.buffer(in->name + "_8", in->width);
+  Command& c = list.row(Op::round_e4m3, std::move(name), in, to);
+  c.spec = RoundSpec{in->width / runs};
+  c.parts = runs;
+  return to;
+}
+
+void record_block(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, uint32_t block, Rows rows) {
+  Program(d, w, list, rows).layer(block);
+}
+
+void record_kept_row(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, uint32_t block, const Buffer* x) {
+  Program(d, w, list).kept_row(block, x);
+}
+
+void record_head(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, const std::string& prefix) {
   const Settings& s = settings(d);
   const bool rounded = d.activations == ActivationMode::checkpoint;
   const Buffer *streams = list.buffer("head_streams", d.hidden * s.streams), *mix = list.buffer("head_mix", s.streams);
   const Buffer *gates = list.buffer("head_gates", s.streams), *x = list.buffer("head_x", d.hidden),
                *h = list.buffer("head_norm", d.hidden);
   list.row(Op::repeat, "head_streams", list.pass_buffer("streams", streams->width), streams).from_head = true;
-  list.matvec("output_hc_fn", w.matrix("output_hc_fn.weight"), streams, mix);
-  const HyperSpec spec{s.streams, 0, d.norm_eps, s.hyper_eps, w.vector("output_hc_base"), w.vector("output_hc_scale")};
-  Command& gating = list.row(Op::hyper_gates, "output_hc_gates", streams, gates);
+  list.matvec(prefix + "output_hc_fn", w.matrix(prefix + "output_hc_fn.weight"), streams, mix);
+  const HyperSpec spec{
+      s.streams, 0, d.norm_eps, s.hyper_eps, w.vector(prefix + "output_hc_base"), w.vector(prefix + "output_hc_scale")};
+  Command& gating = list.row(Op::hyper_gates, prefix + "output_hc_gates", streams, gates);
   gating.in2 = mix;
   gating.spec = spec;
-  Command& mixing = list.row(Op::hyper_mix, "output_hc_mix", streams, x);
+  Command& mixing = list.row(Op::hyper_mix, prefix + "output_hc_mix", streams, x);
   mixing.in2 = gates;
   mixing.spec = spec;
   mixing.rounded = rounded;
-  list.rmsnorm("output_norm", x, w.vector("output_norm.weight"), d.norm_eps, h).rounded = rounded;
+  list.rmsnorm(prefix + "output_norm", x, w.vector(prefix + "output_norm.weight"), d.norm_eps, h).rounded = rounded;
   list.matvec("output", w.matrix("output.weight"), h, list.buffer("logits", d.vocab));
 }
+
+}  // namespace deepseek_v4
+
+namespace {
 
 // ---- configuration
 
@@ -475,15 +415,17 @@ ModelDesc describe_deepseek_v4(const TensorSource& source) {
   read_heads(config, d, *s);
   read_rotations(config, d, *s);
   read_experts(config, d, *s);
+  read_draft_keys(config, s->draft);
   config.finish(kNoConsequence);
   for (uint32_t l = 0; l < std::min(d.layers, s->hash_layers); ++l)
     check_table(source, named(l, "ffn_experts_of_token.weight"), s->experts);
   d.settings = s;
   d.has_checkpoint_mode = true;
-  d.states = all_states(d);
-  d.tensors = all_tensors(d);
+  d.states = deepseek_v4::all_states(d);
+  d.tensors = deepseek_v4::all_tensors(d);
   d.record_body = record_streams;
   d.record_head = record_logits;
+  add_draft(source, d, *s);
   return d;
 }
 

@@ -44,6 +44,7 @@ struct StateSpec {
 };
 
 struct ModelDesc;
+struct DraftDesc;
 
 // What the layer program may refer to while it records a list.
 struct ModelWeights {
@@ -74,6 +75,7 @@ struct ModelDesc {
   bool tied = false;  // the head is the embedding table
   std::vector<TensorSpec> tensors;
   bool synthetic = false;
+  std::shared_ptr<const DraftDesc> draft;  // models/draft_desc.h; null: the source has none, or was opened without it
   std::shared_ptr<const void> settings;  // what only the model's own file understands
 
   // The body of a step: from tokens to the residual stream of the last layer.

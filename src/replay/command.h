@@ -68,6 +68,9 @@ enum class Op : uint8_t {
 // expert_gate: of in, by route (in2); expert_down: of that (in), by route (in2), plus in3
 // swiglu_limit: swiglu with clamped inputs
 // round_e4m3: in, in groups that share a power of two, rounded to e4m3
+// mean_streams: the mean of the streams of in; join: [in, in2]; slice: a run of in
+// keep_row: out = in, stored; load_row: out = what keep_row stored at the row's position
+// block_attend: of q (in), over rows stored before the pass and those of the pass (in2)
 #define ROW_OP(id) id,
 #include "replay/row_ops.def"
 #undef ROW_OP
@@ -84,10 +87,10 @@ struct Command {
   bool accumulate = false;         // matvec: add to out
   const float* weight = nullptr;   // rmsnorm
   float eps = 0.0f;                // rmsnorm
-  bool from_head = false;          // rmsnorm, repeat: row 0 of `in` is row head_first of the pass
+  bool from_head = false;          // rmsnorm, repeat, join: row 0 of `in` is row head_first of the pass
   const AttendShape* shape = nullptr;  // store, attend
   OpSpec spec;                     // row ops that need more
-  bool rounded = false;            // out is rounded to bf16: matvec, rmsnorm, hyper_mix, hyper_post, grouped, swiglu_limit
+  bool rounded = false;            // out is rounded to bf16, and so is a product that is added to it
   uint32_t parts = 1;              // row ops: into how many parts a row is cut; any worker may run any of them
 
   // The row of `in` that row 0 of `out` comes from.

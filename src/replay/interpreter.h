@@ -54,6 +54,7 @@ class CpuInterpreter : public Interpreter {
   void fetch(const Buffer&, uint32_t) override {}
 
   const Kernels& kernels() const { return kernels_; }
+  WorkerPool& pool() const { return pool_; }
   // Replayed runs write down when their stages end; null: no more.
   void set_marks(StageMarks* marks) { marks_ = marks; }
 

@@ -49,6 +49,8 @@ struct Describe {
     return fmt::format(" route {} of {} scale {:a} bias {}", s.chosen, s.experts, s.scale, s.bias != nullptr);
   }
   std::string operator()(const LimitSpec& s) const { return fmt::format(" limit {:a}", s.limit); }
+  std::string operator()(const SliceSpec& s) const { return fmt::format(" slice at {}", s.first); }
+  std::string operator()(const KeepSpec& s) const { return fmt::format(" keep {}", rows_text(s.rows)); }
   std::string operator()(const std::shared_ptr<const ExpertsSpec>& s) const {
     const PackedMatrix& m = s->gate.empty() ? s->down.front() : s->gate.front();
     return fmt::format(" experts {} of {} {} {}x{} limit {:a}", s->chosen,

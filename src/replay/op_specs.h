@@ -37,7 +37,7 @@ struct HeadsSpec {
   bool rounded = false, indexed = false;
 };
 
-// cache_row: the end of the row is rotated, and the row stored at its position.
+// cache_row: the end of the row is rotated, and the row stored at its position; rows of width 0: stored nowhere.
 struct CacheSpec {
   StateRows rows;
   RopeRows rope;
@@ -64,6 +64,7 @@ struct RoundSpec {
   uint32_t run = 0;
 };
 
+// union_attend, block_attend
 struct UnionAttendSpec {
   UnionSpec attend;
   RopeRows rope;
@@ -79,9 +80,19 @@ struct LimitSpec {
   float limit = 0.0f;
 };
 
+// slice: from element `first` of the input on.
+struct SliceSpec {
+  uint32_t first = 0;
+};
+
+// keep_row, load_row: the row of a position, as it is.
+struct KeepSpec {
+  StateRows rows;
+};
+
 using OpSpec =
     std::variant<std::monostate, HyperSpec, HeadsSpec, CacheSpec, PoolRowSpec, EntrySpec, ChooseSpec, UnionAttendSpec,
-                 RoundSpec, GroupedSpec, RouteSpec, LimitSpec, std::shared_ptr<const ExpertsSpec>>;
+                 RoundSpec, GroupedSpec, RouteSpec, LimitSpec, SliceSpec, KeepSpec, std::shared_ptr<const ExpertsSpec>>;
 
 // Equal just when two specs have the same shapes and constants: part of a verdict's key. Empty without a spec.
 std::string describe_spec(const OpSpec& spec);

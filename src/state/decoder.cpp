@@ -22,7 +22,7 @@ uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens) {
 Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& kernels, WorkerPool& pool,
                  const DecoderOptions& options, const ArmOptions& arm_options)
     : desc_(desc),
-      pack_key_(pack.key()),
+      pack_(pack),
       options_(options),
       plan_(plan_state(desc, options.kv)),
       kv_(plan_.bytes(options.context)),
@@ -34,12 +34,16 @@ Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& 
   for (uint32_t l = 0; l < desc.layers; ++l)
     attend_[l] = {plan_.kv, memory + l * plan_.kv.chunk_bytes(), desc.heads, desc.attention_scale, desc.rope_dim(), ropes_[0]->data()};
   states_ = place_states(desc, plan_, memory);
-  std::vector<RopeRows> ropes;
-  for (const auto& table : ropes_) ropes.push_back({table->data(), table->dim()});
-  record({pack, attend_, ropes, states_});
+  record({pack, attend_, ropes(), states_});
   make_interpreters(kernels, pool, arm_options);
   life_.advance(LifeState::loaded);
   if (arm_options.qualify != Qualify::later) arm(arm_options);
+}
+
+std::vector<RopeRows> Decoder::ropes() const {
+  std::vector<RopeRows> ropes;
+  for (const auto& table : ropes_) ropes.push_back({table->data(), table->dim()});
+  return ropes;
 }
 
 void Decoder::make_interpreters(const Kernels& kernels, WorkerPool& pool, const ArmOptions& arm) {

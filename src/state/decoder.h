@@ -88,6 +88,12 @@ class Decoder {
   // Rows of positions 0 .. positions - 1 can be stored and read: forward() does this for itself.
   void reach(uint32_t positions);
 
+  // For drafts whose lists read its rows (state/draft_lists.h).
+  const std::map<std::string, StateRows>& states() const { return states_; }
+  std::vector<RopeRows> ropes() const;
+  const PackedModel& pack() const { return pack_; }
+  const CpuInterpreter& processor() const { return *cpu_; }
+
   // For cycles that stay on the CUDA device (src/spec/cuda): null without one; the lists of passes of up to `rows` tokens, and where
   // those of `logit_rows` of them leave their logits.
   CudaInterpreter* cuda() const { return cuda_.get(); }
@@ -152,7 +158,7 @@ class Decoder {
   void check_fits(size_t tokens, uint32_t position) const;
 
   const ModelDesc& desc_;
-  const std::string pack_key_;
+  const PackedModel& pack_;
   DecoderOptions options_;
   Life life_;
   Qualification qualification_;

@@ -132,7 +132,7 @@ uint64_t Decoder::compare_lists(uint32_t seed) {
 std::string Decoder::lists_key() const {
   Sha256 hash;
   const auto add = [&](const std::string& text) { hash.update(text.data(), text.size() + 1); };
-  add(pack_key_);
+  add(pack_.key());
   add(fmt::format("numerics {} build {} isa {} cpu {}", kNumericsVersion, build_id(), isa_name(cpu_->kernels().isa), cpu_model()));
   if (options_.cuda) add(fmt::format("cuda {} {} driver {}", options_.cuda->name, options_.cuda->capability, options_.cuda->driver));
   add(fmt::format("pack layout {} record {} kv {} prompt rows {} positions {} vocab {}", kPackLayout, kActRecord, static_cast<int>(options_.kv),

@@ -37,4 +37,10 @@ struct UnionSpec {
 // 0). y [width], not turned back.
 void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y);
 
+// The same over stored rows and a block that is stored nowhere (DeepSeek V4's DSpark): the list is the rows max(0, t -
+// window) .. t - 1, cut as above, then all n rows of the block, as one chunk; every row of the block has this list,
+// whatever its place. t: position of the block's first row. block [n][width], n <= kSlots, t + n >= 1.
+void block_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* block, uint32_t n,
+                      float* y);
+
 }  // namespace stet

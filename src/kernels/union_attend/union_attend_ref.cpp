@@ -37,20 +37,27 @@ struct KeyList {
   uint32_t chunk_ = 0;
 };
 
-// Chunks of the window's rows are those of the absolute position, chunks of entries those of their list; as a
-// checkpoint has it, both are those of the slots.
-void collect_keys(const UnionSpec& spec, uint32_t t, const float* chosen, KeyList& list) {
-  list.clear();
-  const uint32_t first = t < spec.window ? 0 : t - spec.window + 1;
-  for (uint32_t p = first; p <= t; ++p)
+// Rows `first` .. end - 1 of the window. Their chunks are those of the absolute position; as a checkpoint has it, of
+// their slots.
+void add_window(const UnionSpec& spec, uint32_t first, uint32_t end, KeyList& list) {
+  for (uint32_t p = first; p < end; ++p)
     list.add(spec.rounded ? (p - first) / kRoundedChunk : p / kSlots, spec.rows.row(p));
+}
+
+// The chunk of key i behind the window's rows, position t being the last of them or the one after: chunks of the list,
+// or of the slots.
+uint32_t chunk_behind(const UnionSpec& spec, uint32_t t, uint32_t i) {
+  return spec.rounded ? (spec.window + i) / kRoundedChunk : t / kSlots + 1 + i / kSlots;
+}
+
+void add_entries(const UnionSpec& spec, uint32_t t, const float* chosen, KeyList& list) {
   const uint32_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
   const bool listed = spec.top != 0 && seen > spec.top;
-  const uint32_t count = listed ? spec.top : seen, behind = t / kSlots + 1;
+  const uint32_t count = listed ? spec.top : seen;
   for (uint32_t i = 0; i < count; ++i) {
     // Whatever a damaged list holds, only entries that the row sees are read.
     const uint32_t j = listed ? std::min(static_cast<uint32_t>(std::max(chosen[i], 0.0f)), seen - 1) : i;
-    list.add(spec.rounded ? (spec.window + i) / kRoundedChunk : behind + i / kSlots, spec.entries.row(j));
+    list.add(chunk_behind(spec, t, i), spec.entries.row(j));
   }
 }
 
@@ -69,13 +76,10 @@ void weigh_rounded(const KeyList& list, size_t begin, size_t end, const float* s
   part.l = fold16_ref(lanes);
 }
 
-}  // namespace
-
-void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
+// One softmax over the list and the sink.
+void attend_list(const UnionSpec& spec, uint32_t head, const float* q, const KeyList& list, float* y) {
   const uint32_t dim = spec.rows.width;
-  thread_local KeyList list;
   thread_local std::vector<float> scores;
-  collect_keys(spec, t, chosen, list);
   scores.resize(list.keys.size());
   for (size_t j = 0; j < scores.size(); ++j)
     scores[j] = dot8_ref(q, dim, [&](uint32_t d) { return list.keys[j][d]; }) * spec.scale;
@@ -99,6 +103,25 @@ void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const fl
   const float l = all.l * w + exp_ref(spec.sinks[head] - m);
   for (uint32_t d = 0; d < dim; ++d) y[d] = (all.o[d] * w) / l;
   if (spec.rounded) round_bf16(y, dim);
+}
+
+}  // namespace
+
+void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
+  thread_local KeyList list;
+  list.clear();
+  add_window(spec, t < spec.window ? 0 : t - spec.window + 1, t + 1, list);
+  add_entries(spec, t, chosen, list);
+  attend_list(spec, head, q, list, y);
+}
+
+void block_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* block, uint32_t n,
+                      float* y) {
+  thread_local KeyList list;
+  list.clear();
+  add_window(spec, t < spec.window ? 0 : t - spec.window, t, list);
+  for (uint32_t i = 0; i < n; ++i) list.add(chunk_behind(spec, t, i), block + size_t{i} * spec.rows.width);
+  attend_list(spec, head, q, list, y);
 }
 
 }  // namespace stet

@@ -13,7 +13,7 @@ void row_cache_row(const Kernels&, const Command& c, const StepParams& params, u
   std::copy_n(c.in->row(row), width, y);
   rotate_tail_ref(y, width, spec.rope.at(t), spec.rope.dim, false);
   if (spec.rounded) round_cached(y, width, spec.rope.dim);
-  std::copy_n(y, width, spec.rows.row(t));
+  if (spec.rows.width != 0) std::copy_n(y, width, spec.rows.row(t));
 }
 
 }  // namespace stet

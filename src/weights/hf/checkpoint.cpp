@@ -73,13 +73,14 @@ const MappedFile& HfCheckpoint::map(const std::string& path) {
 
 Json HfCheckpoint::json_of(const std::string& path) { return parse_json(text_of(map(path)), path); }
 
-std::unique_ptr<HfCheckpoint> HfCheckpoint::open(const std::string& folder) {
+std::unique_ptr<HfCheckpoint> HfCheckpoint::open(const std::string& folder, bool drafts) {
   const std::string config_path = folder + "/config.json";
   if (!exists(config_path))
     fail(Code::kInput,
          "{}: is a folder without config.json; name a GGUF file, or the folder of a checkpoint from Hugging Face",
          folder);
   std::unique_ptr<HfCheckpoint> c(new HfCheckpoint);
+  c->drafts_ = drafts;
   const Json config = c->json_of(config_path);
   const HfDialect dialect = read_hf_dialect(config, config_path);
   c->metadata_ = dialect.metadata;
@@ -168,7 +169,7 @@ void HfCheckpoint::add_shard(const MappedFile& file, const SafetensorsHeader& he
       fail(Code::kUnsupported,
            "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer", file.path(),
            shown_name(t.name));
-    if (name->name.empty()) continue;
+    if (name->name.empty() || (name->draft && !drafts_)) continue;
     const std::optional<Format> format = format_of(t.dtype, *name);
     declared_.push_back({name->name, {t.shape.rbegin(), t.shape.rend()}, t.dtype, format.has_value(), t.bytes});
     if (dialect.refusal.empty()) add_tensor(file, t, *name, format);
@@ -279,6 +280,7 @@ void HfCheckpoint::release(const TensorInfo& tensor) const {
 std::string HfCheckpoint::identity() const {
   std::string text;
   for (const auto& file : files_) text += (text.empty() ? "" : "\n") + file_identity(*file);
+  if (drafts_) text += "\nwith drafts";  // the same files, and a pack of more tensors
   return text;
 }
 

@@ -19,8 +19,9 @@ namespace stet {
 class HfCheckpoint : public TensorSource {
  public:
   // Throws Error(kInput) for a folder that lacks a file, whose files contradict each other or are damaged, and
-  // Error(kUnsupported), by name, for what stet does not run.
-  static std::unique_ptr<HfCheckpoint> open(const std::string& folder);
+  // Error(kUnsupported), by name, for what stet does not run. drafts: with the blocks that propose tokens, where there
+  // are any; else the source is as if they were not there.
+  static std::unique_ptr<HfCheckpoint> open(const std::string& folder, bool drafts = false);
   ~HfCheckpoint() override;
 
   const Metadata& metadata() const override { return metadata_; }
@@ -60,6 +61,7 @@ class HfCheckpoint : public TensorSource {
                           std::span<std::byte> out) const;
   const Place& place(const TensorInfo& tensor) const;
 
+  bool drafts_ = false;
   std::vector<std::unique_ptr<MappedFile>> files_;  // in the order in which they were read
   Metadata metadata_;
   std::vector<DeclaredTensor> declared_;

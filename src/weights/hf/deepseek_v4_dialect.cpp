@@ -1,8 +1,9 @@
 // DeepSeek V4 under the names of its published checkpoints (config.json and inference/model.py of
 // deepseek-ai/DeepSeek-V4-Flash).
 //
-// Blocks of drafts (mtp.*) are left out: they propose, and cannot change the answer. Pairs of a rotation are neighbours
-// there already. What transformers' save_pretrained writes is read too: its keys for ratios, hashed layers and RoPE.
+// Blocks of drafts (mtp.*) keep that prefix; they propose, and cannot change the answer. Pairs of a rotation are
+// neighbours there already. What transformers' save_pretrained writes is read too: its keys for ratios, hashed layers
+// and RoPE.
 #include <algorithm>
 #include <cmath>
 
@@ -37,9 +38,15 @@ constexpr HfRename kNumbers[] = {
 
 // About drafts, about how experts were chosen before they were stored, or said again by the tensors' own types.
 constexpr std::string_view kOfNoConsequence[] = {
-    "num_nextn_predict_layers", "dspark_block_size",   "dspark_markov_rank", "dspark_noise_token_id",
-    "dspark_target_layer_ids",  "reap_pruning",        "expert_dtype",       "output_router_logits",
-    "router_aux_loss_coef",     "router_jitter_noise",
+    "num_nextn_predict_layers", "reap_pruning",         "expert_dtype",
+    "output_router_logits",     "router_aux_loss_coef", "router_jitter_noise",
+};
+
+// Of drafts, where there are any.
+constexpr HfRename kDraftNumbers[] = {
+    {"dspark_block_size", "dspark.block_size"},
+    {"dspark_markov_rank", "dspark.markov_rank"},
+    {"dspark_noise_token_id", "dspark.noise_token_id"},
 };
 
 constexpr HfRename kTop[] = {
@@ -90,18 +97,49 @@ constexpr HfRename kExpert[] = {
     {"w2.weight", "down.weight"},
 };
 
-std::optional<HfName> translate_layer(std::string_view layer, std::string_view rest) {
+// What blocks of drafts have beside the tensors of a layer.
+constexpr HfRename kDraft[] = {
+    {"e_proj.weight", "e_proj.weight"},
+    {"h_proj.weight", "h_proj.weight"},
+    {"enorm.weight", "e_norm.weight"},
+    {"hnorm.weight", "h_norm.weight"},
+    {"norm.weight", "output_norm.weight"},
+    {"hc_head_fn", "output_hc_fn.weight"},
+    {"hc_head_base", "output_hc_base"},
+    {"hc_head_scale", "output_hc_scale"},
+    {"main_proj.weight", "main_proj.weight"},
+    {"main_norm.weight", "main_norm.weight"},
+    {"markov_head.markov_w1.weight", "markov_embd.weight"},
+    {"markov_head.markov_w2.weight", "markov_output.weight"},
+    {"confidence_head.proj.weight", "confidence.weight"},
+};
+
+// block: "blk.3", "mtp.0".
+std::optional<HfName> translate_layer(const std::string& block, std::string_view rest) {
   constexpr std::string_view kExperts = "ffn.experts.";
   if (rest.starts_with(kExperts)) {
     const auto expert = hf_split_index(rest.substr(kExperts.size()));
     const HfRename* r = expert ? hf_find(kExpert, expert->second) : nullptr;
     if (r == nullptr) return std::nullopt;
-    return HfName{fmt::format("blk.{}.expert.{}.{}", layer, expert->first, r->ours)};
+    return HfName{fmt::format("{}.expert.{}.{}", block, expert->first, r->ours)};
   }
   const HfRename* r = hf_find(kLayer, rest);
   if (r == nullptr) return std::nullopt;
-  HfName name{fmt::format("blk.{}.{}", layer, r->ours)};
+  HfName name{fmt::format("{}.{}", block, r->ours)};
   name.whole_numbers = rest == "ffn.gate.tid2eid";
+  return name;
+}
+
+// A tensor that no draft has keeps its name: whoever asks for the draft is told of it.
+HfName translate_draft(std::string_view theirs) {
+  HfName name{std::string(theirs)};
+  if (const auto stage = hf_split_index(theirs.substr(theirs.find('.') + 1))) {
+    const std::string block = fmt::format("mtp.{}", stage->first);
+    const auto of_layer = translate_layer(block, stage->second);
+    if (of_layer) name = *of_layer;
+    if (const HfRename* r = hf_find(kDraft, stage->second)) name.name = fmt::format("{}.{}", block, r->ours);
+  }
+  name.draft = true;
   return name;
 }
 
@@ -110,10 +148,10 @@ std::optional<HfName> translate_published(std::string_view name) {
   constexpr std::string_view kBlocks = "layers.", kPrefix = "model.";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
   if (const HfRename* r = hf_find(kTop, name)) return HfName{std::string(r->ours)};
-  if (name.starts_with("mtp.")) return HfName{};
+  if (name.starts_with("mtp.")) return translate_draft(name);
   if (!name.starts_with(kBlocks)) return std::nullopt;
   const auto layer = hf_split_index(name.substr(kBlocks.size()));
-  return layer ? translate_layer(layer->first, layer->second) : std::nullopt;
+  return layer ? translate_layer(fmt::format("blk.{}", layer->first), layer->second) : std::nullopt;
 }
 
 class ConfigTranslator {
@@ -135,9 +173,7 @@ class ConfigTranslator {
     const std::vector<int32_t> all = transformers ? ratios_of_transformers() : config_.ids("compress_ratios");
     if (all.size() < layers())
       fail(Code::kInput, "{}: compress_ratios has {} entries for {} layers", config_.what(), all.size(), layers());
-    auto list = std::make_shared<MetaArray>();
-    for (uint64_t l = 0; l < layers(); ++l) list->emplace_back().value.emplace<uint64_t>(static_cast<uint64_t>(all[l]));
-    put("attention.compress_ratios", {std::shared_ptr<const MetaArray>(std::move(list))});
+    put("attention.compress_ratios", {list_of(std::span(all).first(layers()))});
   }
 
   // Layers without entries rotate by one base alone, the others by another, and by YaRN where it is set.
@@ -149,6 +185,13 @@ class ConfigTranslator {
     StrictObject scaling(config_.any("rope_scaling"), config_.what() + ": rope_scaling");
     for (const char* key : {"type", "rope_type"}) hf_require(scaling, key, "yarn");
     yarn(scaling);
+  }
+
+  void drafts() {
+    for (const HfRename& n : kDraftNumbers)
+      if (hf_given(config_, n.theirs)) put(n.ours, {static_cast<uint64_t>(config_.whole(n.theirs, 0, 1 << 30))});
+    constexpr std::string_view kTaps = "dspark_target_layer_ids";
+    if (hf_given(config_, kTaps)) put("dspark.target_layers", {list_of(config_.ids(kTaps))});
   }
 
   void settled() {
@@ -241,6 +284,12 @@ class ConfigTranslator {
     return static_cast<uint64_t>(end - types.begin());
   }
 
+  static std::shared_ptr<const MetaArray> list_of(std::span<const int32_t> numbers) {
+    auto list = std::make_shared<MetaArray>();
+    for (const int32_t n : numbers) list->emplace_back().value.emplace<uint64_t>(static_cast<uint64_t>(n));
+    return list;
+  }
+
   void put(std::string_view key, const MetaValue& value) {
     metadata_.insert_or_assign(fmt::format("deepseek_v4.{}", key), value);
   }
@@ -258,6 +307,7 @@ HfDialect read_hf_deepseek_v4(StrictObject& config) {
   translator.numbers();
   translator.ratios();
   translator.rope();
+  translator.drafts();
   translator.settled();
   d.translate = translate_published;
   return d;

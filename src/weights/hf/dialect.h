@@ -20,7 +20,8 @@ namespace stet {
 struct HfName {
   std::string name;  // as src/models calls it; empty: it cannot change the answer and is left out
   uint32_t rotated_heads =
-      0;  // its rows are this many heads with the pairs of a rotation half a head apart; 0: any rows
+      0;               // its rows are this many heads with the pairs of a rotation half a head apart; 0: any rows
+  bool draft = false;  // of a block that proposes tokens: left out unless such a draft is asked for
   bool whole_numbers = false;  // an I64 table of ids below 2^24: read as F32, which holds each of them exactly
 };
 

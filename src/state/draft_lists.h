@@ -1,0 +1,54 @@
+// The lists of a checkpoint's own draft (models/draft_desc.h): recorded over buffers of their own, run by an
+// interpreter of their own in the pool of the decoder whose rows they read. They write none of these.
+#pragma once
+
+#include <map>
+
+#include "models/draft_desc.h"
+#include "state/decoder.h"
+
+namespace stet {
+
+class DraftLists {
+ public:
+  struct Ask {
+    DraftPass pass;
+    uint32_t width;  // rows at most
+    RowSet rows;
+  };
+  // Records the lists of target.desc().draft, and compares their kernels with the reference (Qualify::later: as
+  // compare). The target outlives the lists. Throws Error(kUnsupported) on a CUDA device, Error(kDiverged) at a
+  // difference.
+  DraftLists(Decoder& target, const std::vector<Ask>& lists, const ArmOptions& arm);
+
+  // A list of that pass whose width is the least that is enough.
+  void run(DraftPass pass, const StepParams& params);
+  // Rows of the positions below can be read, and those of its own be stored.
+  void reach(uint32_t positions);
+  // Of a buffer that a list writes.
+  const float* row(const char* buffer, uint32_t width, uint32_t row);
+
+  const DraftDesc& desc() const { return desc_; }
+  Decoder& target() const { return target_; }
+  uint64_t compared_rows() const { return compared_rows_; }
+
+ private:
+  struct Recorded {
+    DraftPass pass;
+    CommandList list;
+    LoweredList fused, eager;
+  };
+  void place_states(std::map<std::string, StateRows>& states);
+  void qualify(const ArmOptions& arm);
+
+  Decoder& target_;
+  const DraftDesc& desc_;
+  Reservation own_;  // the draft's states, one chunk of positions after another
+  uint64_t own_chunk_bytes_ = 0;
+  BufferSet buffers_;
+  std::vector<std::unique_ptr<Recorded>> lists_;
+  std::unique_ptr<CpuInterpreter> cpu_;
+  uint64_t compared_rows_ = 0;
+};
+
+}  // namespace stet
