@@ -174,7 +174,9 @@ void add_draft(const TensorSource& source, ModelDesc& d, Settings& s) {
     draft.depth = s.draft.block_size;
     draft.noise = static_cast<int32_t>(s.draft.noise);
     draft.record = record_dspark;
-    for (uint32_t i = 0; i < s.draft.stages; ++i) d.states.push_back({named(kFirst + i, "rows"), d.head_dim, 1});
+    // A block sees the window before it, which ends a row earlier than that of a stored row.
+    for (uint32_t i = 0; i < s.draft.stages; ++i)
+      d.states.push_back({named(kFirst + i, "rows"), d.head_dim, 1, s.window + 1});
     add_dspark_tensors(d, d.tensors);
   } else {
     return;

@@ -91,13 +91,14 @@ std::vector<StateSpec> all_states(const ModelDesc& d) {
   const Settings& s = settings(d);
   std::vector<StateSpec> states;
   for (uint32_t l = 0; l < d.layers; ++l) {
-    states.push_back({named(l, "rows"), d.head_dim, 1});
+    states.push_back({named(l, "rows"), d.head_dim, 1, s.window});
     if (s.ratios[l] == 0) continue;
-    const uint32_t halves = s.fine(l) ? 2 : 1;
-    states.push_back({named(l, "compressor_rows"), 2 * halves * d.head_dim, 1});
+    // An overlapping entry is made of the rows of two.
+    const uint32_t halves = s.fine(l) ? 2 : 1, pooled = halves * s.ratios[l];
+    states.push_back({named(l, "compressor_rows"), 2 * halves * d.head_dim, 1, pooled});
     states.push_back({named(l, "compressor_entries"), d.head_dim, s.ratios[l]});
     if (!s.fine(l)) continue;
-    states.push_back({named(l, "indexer_rows"), 2 * halves * s.index_dim, 1});
+    states.push_back({named(l, "indexer_rows"), 2 * halves * s.index_dim, 1, pooled});
     states.push_back({named(l, "indexer_entries"), s.index_dim, s.ratios[l]});
   }
   return states;

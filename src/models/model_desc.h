@@ -36,11 +36,15 @@ struct TensorSpec {
 };
 
 // State of a layer that is no KV cache: a row of `width` floats for every `ratio` positions (kernels/common/state_rows.h). Rows are
-// addressed by absolute position, so that a rollback only moves a cursor.
+// addressed by absolute position, so that a rollback only moves a cursor: what lies behind it is stored again before it is read.
 struct StateSpec {
   std::string name;
   uint32_t width = 0;
   uint32_t ratio = 1;
+  // The row at position t reads rows of positions t - reach + 1 .. t, so they go into a ring (state/state_plan.h; ratio 1 only).
+  // 0: any row before, so they are kept for ever.
+  uint32_t reach = 0;
+  uint32_t ring = 0;  // rows of the ring, where it is not ring_rows(reach); REQUIRES: what a pass needs
 };
 
 struct ModelDesc;

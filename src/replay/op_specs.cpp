@@ -6,6 +6,7 @@ namespace stet {
 namespace {
 
 std::string rows_text(const StateRows& r) {
+  if (r.ring != 0) return fmt::format("[{} ring {}]", r.width, r.ring);
   return fmt::format("[{} every {} stride {}]", r.width, r.ratio, r.chunk_stride);
 }
 

@@ -44,7 +44,8 @@ void report_nonfinite(Decoder& decoder, std::span<const int32_t> timeline, uint3
         first = c->name;
       }
     });
-    decoder.forward(timeline.subspan(cached), cached, logit_rows);
+    const uint32_t from = decoder.restorable(cached);  // the pass itself may have overwritten what it read
+    decoder.forward(timeline.subspan(from), from, logit_rows);
   }
   fail(Code::kInput,
        "the model produced NaN or infinity at position {}, first in the output of {}; nothing of this step was kept: the weights "

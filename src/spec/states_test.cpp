@@ -92,5 +92,42 @@ TEST_P(StatesTest, KeptPrefixesChangeNothing) {
   }
 }
 
+// A long prompt behind a kept prefix that is given up on its way has overwritten rows that the prefix had in rings: the
+// next step, and the next request, begin where rows are.
+TEST_P(StatesTest, APromptGivenUpOnItsWayChangesNothing) {
+  Decoder longer(model.desc, *model.pack, kernels(available_isas().back()), pool, {.context = 600, .kv = KvFormat::f32},
+                 test::unqualified());
+  Session session(longer);
+  const Answer plain = answer(longer, session, nullptr, 0, false);
+  std::vector<int32_t> prompt_of_all(session.tokens().begin(), session.tokens().end());
+  const std::vector<int32_t> rest = test::test_tokens(model.desc, 420, 3);
+  prompt_of_all.insert(prompt_of_all.end(), rest.begin(), rest.end());
+  const auto next = [&](Session& s) {
+    Sampler sampler(kernels(Isa::scalar), sampling, model.desc.vocab);
+    return step(s, sampler, {}).tokens;
+  };
+  struct GivenUp {};
+  const uint32_t kept = static_cast<uint32_t>(prompt.size()) + kAnswer - 1;
+  for (const bool another_request : {false, true}) {
+    EXPECT_EQ(session.begin(prompt_of_all, true), kept);
+    longer.set_between_passes([](uint32_t done, uint32_t) {
+      if (done >= 384) throw GivenUp{};
+    });
+    EXPECT_THROW(next(session), GivenUp);
+    // Twice, and the second time before there are as many rows as there were.
+    longer.set_between_passes([](uint32_t, uint32_t) { throw GivenUp{}; });
+    EXPECT_THROW(next(session), GivenUp);
+    longer.set_between_passes(nullptr);
+    if (another_request) {
+      EXPECT_EQ(session.begin(prompt_of_all, true), 0u);
+    }
+    const std::vector<int32_t> got = next(session);
+    Session cold(longer);
+    cold.begin(prompt_of_all, false);
+    EXPECT_EQ(got, next(cold));
+    answer(longer, session, nullptr, 0, false);
+  }
+}
+
 }  // namespace
 }  // namespace stet

@@ -21,7 +21,7 @@ void Txn::propose(Draft* draft, uint32_t depth) {
 void Txn::verify(Sampler& sampler, const std::function<bool(int32_t)>& is_stop) {
   at(Phase::verify);
   STET_CHECK(verified_.empty());
-  const uint32_t cached = session_.cached_tokens();
+  const uint32_t cached = session_.restorable(session_.cached_tokens());
   std::vector<int32_t> timeline(session_.tokens().begin(), session_.tokens().end());
   timeline.insert(timeline.end(), proposals_.begin(), proposals_.end());
   const uint32_t rows = static_cast<uint32_t>(proposals_.size()) + 1, vocab = session_.decoder().desc().vocab;

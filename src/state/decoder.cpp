@@ -32,7 +32,7 @@ Decoder::Decoder(const ModelDesc& desc, const PackedModel& pack, const Kernels& 
   for (const RopeSpec& spec : desc.further_ropes) ropes_.push_back(std::make_unique<RopeTable>(spec, options.context));
   uint8_t* const memory = reinterpret_cast<uint8_t*>(kv_.data());
   for (uint32_t l = 0; l < desc.layers; ++l)
-    attend_[l] = {plan_.kv, memory + l * plan_.kv.chunk_bytes(), desc.heads, desc.attention_scale, desc.rope_dim(), ropes_[0]->data()};
+    attend_[l] = {plan_.kv, memory + plan_.fixed_bytes + l * plan_.kv.chunk_bytes(), desc.heads, desc.attention_scale, desc.rope_dim(), ropes_[0]->data()};
   states_ = place_states(desc, plan_, memory);
   record({pack, attend_, ropes(), states_});
   make_interpreters(kernels, pool, arm_options);
@@ -109,6 +109,8 @@ void Decoder::check_fits(size_t tokens, uint32_t position) const {
   if (position + tokens > options_.context)
     fail(Code::kUsage, "the context is full: {} tokens do not fit behind the {} there are; the context holds {} (--ctx)", tokens,
          position, options_.context);
+  if (restorable(position) != position)
+    fail(Code::kInternal, "internal error: a pass at position {} would read rows that are no longer there ({} were stored)", position, written_);
 }
 
 uint32_t Decoder::pass_rows(size_t left) const {
@@ -124,6 +126,7 @@ void Decoder::reach(uint32_t positions) {
 void Decoder::run_pass(std::span<const int32_t> tokens, uint32_t position) {
   const uint32_t rows = static_cast<uint32_t>(tokens.size());
   reach(position + rows);
+  written_ = position == 0 ? rows : std::max(written_, position + rows);
   params_.rows = rows;
   params_.position = position;
   for (int32_t token : tokens) STET_CHECK(token >= 0 && static_cast<uint32_t>(token) < desc_.vocab);
@@ -229,8 +232,13 @@ uint64_t Decoder::kv_hash(uint32_t positions) {
         }
         hash = xxh3(row.data(), row.size() * sizeof(float), hash);
       }
-  for (const auto& [name, rows] : states_)
-    for (uint32_t i = 0; i < positions / rows.ratio; ++i) hash = xxh3(rows.row(i), size_t{rows.width} * sizeof(float), hash);
+  STET_CHECK(restorable(positions) == positions);
+  for (const StateSpec& spec : desc_.states) {
+    const StateRows& rows = states_.at(spec.name);
+    const uint32_t end = positions / rows.ratio;
+    for (uint32_t i = rows.ring == 0 || end < spec.reach ? 0 : end - spec.reach + 1; i < end; ++i)
+      hash = xxh3(rows.row(i), size_t{rows.width} * sizeof(float), hash);
+  }
   return hash;
 }
 

@@ -70,7 +70,8 @@ class Decoder {
   const DecoderOptions& options() const { return options_; }
 
   // Runs tokens at positions position .. position + tokens.size() - 1, in passes of at most kNarrowRows rows, or of prompt_rows
-  // where there are more. Writes their KV rows. Rows below `position` must hold their own tokens' KV.
+  // where there are more. Writes their KV rows. Rows below `position` must hold their own tokens' KV; where states are
+  // rings, those that can still be read (restorable()) must, and a position that cannot be returned to is an internal error.
   // The logits of the last `logit_rows` tokens (at most kNarrowRows) are at the returned address, (logit_rows, vocab), until the next
   // call; null when logit_rows is 0. Throws Error(kUsage) when the context is full, Error(kInternal) when the lists are not ARMED.
   const float* forward(std::span<const int32_t> tokens, uint32_t position, uint32_t logit_rows);
@@ -84,6 +85,10 @@ class Decoder {
   void set_observer(StageObserver observer) { observer_ = std::move(observer); }
   // Called between the passes of forward; may throw to stop.
   void set_between_passes(std::function<void(uint32_t done, uint32_t total)> f) { between_passes_ = std::move(f); }
+
+  // The nearest position at or below `position` that a pass can begin at, with the rows below it that passes so far have left:
+  // itself, or 0 where a ring has lost what would be read (state/state_plan.h).
+  uint32_t restorable(uint32_t position) const { return plan_.intact(position, written_) ? position : 0; }
 
   // Rows of positions 0 .. positions - 1 can be stored and read: forward() does this for itself.
   void reach(uint32_t positions);
@@ -116,13 +121,15 @@ class Decoder {
   // On the processor: replayed runs write down when their stages end (replay/interpreter.h); null: no more.
   void set_marks(StageMarks* marks) { cpu_->set_marks(marks); }
 
-  // XXH3-64 of the KV rows and states of positions 0 .. positions - 1, element by element.
+  // XXH3-64 of the KV rows and states of positions 0 .. positions - 1 that a later pass can see, element by element: of rings the
+  // rows that one at `positions` reads. REQUIRES: restorable(positions) == positions.
   uint64_t kv_hash(uint32_t positions);
   // The KV rows of positions 0 .. positions - 1 are in the memory below when this returns, wherever the lists run.
   void fetch_kv(uint32_t positions);
   // For comparisons: the KV memory of a layer, and the layout.
   uint8_t* kv_layer(uint32_t layer) const { return attend_[layer].layer; }
   const KvLayout& kv_layout() const { return attend_[0].layout; }
+  const StateRows& state(const std::string& name) const { return states_.at(name); }
   uint64_t scratch_bytes() const { return buffers_.bytes(); }
 
  private:
@@ -165,6 +172,7 @@ class Decoder {
   std::vector<std::unique_ptr<RopeTable>> ropes_;  // of ModelDesc::rope, then of further_ropes
   StatePlan plan_;
   Reservation kv_;                   // all state, as plan_ lays it out
+  uint32_t written_ = 0;             // rows of positions below it were stored since a pass last began at 0
   std::map<std::string, StateRows> states_;
   std::vector<AttendShape> attend_;  // one a layer
   BufferSet buffers_;

@@ -19,6 +19,7 @@ uint32_t Session::begin(std::span<const int32_t> prompt, bool reuse) {
   if (reuse) {
     const uint32_t limit = std::min<uint32_t>(cached_, static_cast<uint32_t>(prompt.size()) - 1);
     while (common < limit && tokens_[common] == prompt[common]) ++common;
+    common = restorable(common);
   }
   tokens_.assign(prompt.begin(), prompt.end());
   prompt_tokens_ = static_cast<uint32_t>(prompt.size());
@@ -36,7 +37,7 @@ uint64_t Session::state_hash() const {
   uint64_t hash = xxh3(tokens_.data(), tokens_.size() * sizeof(int32_t));
   const uint32_t counters[2] = {prompt_tokens_, cached_};
   hash = xxh3(counters, sizeof counters, hash);
-  const uint64_t kv = decoder_.kv_hash(cached_);
+  const uint64_t kv = decoder_.kv_hash(restorable(cached_));
   return xxh3(&kv, sizeof kv, hash);
 }
 

@@ -20,7 +20,7 @@ class Session {
   explicit Session(Decoder& decoder) : decoder_(decoder) {}
 
   // Starts a request: the timeline becomes the prompt. KV rows of the longest common beginning with what the cache holds are kept
-  // when `reuse`; at least the last token of the prompt is run again, because its logits are needed. Returns the tokens kept.
+  // when `reuse`, if the session can return to its end (restorable()); at least the last token of the prompt is run again, because its logits are needed. Returns the tokens kept.
   // Throws Error(kUsage) with the numbers when the prompt does not fit, leaving the session as it was.
   uint32_t begin(std::span<const int32_t> prompt, bool reuse);
 
@@ -30,9 +30,11 @@ class Session {
   SessionView view() const { return {tokens_, prompt_tokens_}; }
 
   uint32_t committed_tokens() const { return static_cast<uint32_t>(tokens_.size()); }
-  uint32_t cached_tokens() const { return cached_; }  // leading tokens that have KV rows
-  // The nearest position at or below `position` that the session can return to: KV rows are positional, so any.
-  uint32_t restorable(uint32_t position) const { return std::min(position, cached_); }
+  // Leading tokens that have KV rows. A pass begins at restorable() of it: behind a long pass that failed, rings have lost some.
+  uint32_t cached_tokens() const { return cached_; }
+  // The nearest position at or below `position` that the session can return to: any where all rows are kept for ever; with
+  // rings one near the front, or 0.
+  uint32_t restorable(uint32_t position) const { return decoder_.restorable(std::min(position, cached_)); }
   // Tokens that still fit into the context.
   uint32_t room() const { return decoder_.options().context - committed_tokens(); }
 

@@ -1,17 +1,44 @@
 #include "state/state_plan.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "base/error.h"
 
 namespace stet {
 namespace {
 
-uint64_t state_chunk_bytes(const StateSpec& spec) {
+uint64_t round_up(uint64_t x, uint64_t unit) { return (x + unit - 1) / unit * unit; }
+
+uint64_t row_bytes(const StateSpec& spec) { return uint64_t{spec.width} * sizeof(float); }
+
+// 0: the rows are kept for ever, as those of a window that is no shorter than the text.
+uint32_t rows_of_ring(const ModelDesc& desc, const StateSpec& spec) {
+  STET_CHECK(spec.reach == 0 || spec.ratio == 1);
+  if (spec.reach == 0) return 0;
+  const uint64_t rows = spec.ring != 0 ? spec.ring : ring_rows(spec.reach);
+  STET_CHECK(rows >= uint64_t{spec.reach} - 1 + kWideRows);
+  return rows < desc.context ? static_cast<uint32_t>(rows) : 0;
+}
+
+// Of a chunk, or of the whole ring.
+uint64_t state_bytes(const StateSpec& spec, uint32_t ring) {
   STET_CHECK(spec.ratio != 0 && kSlots % spec.ratio == 0);
-  const uint64_t bytes = uint64_t{spec.width} * (kSlots / spec.ratio) * sizeof(float);
-  return (bytes + 63) / 64 * 64;
+  return round_up(row_bytes(spec) * (ring != 0 ? ring : kSlots / spec.ratio), 64);
 }
 
 }  // namespace
+
+uint64_t ring_rows(uint32_t reach) {
+  return round_up(uint64_t{reach} - 1 + kWideRows + kReturnRows, std::bit_ceil(std::min(reach, kSlots)));
+}
+
+bool StatePlan::intact(uint32_t position, uint32_t written) const {
+  if (rings.empty() || position == 0) return true;
+  return position <= written && std::all_of(rings.begin(), rings.end(), [&](const Ring& r) {
+           return written <= r.rows || position >= written - (r.rows - r.reach + 1);
+         });
+}
 
 StatePlan plan_state(const ModelDesc& desc, KvFormat format) {
   StatePlan plan;
@@ -24,16 +51,23 @@ StatePlan plan_state(const ModelDesc& desc, KvFormat format) {
     fail(Code::kUnsupported, "stet keeps the cached rows of this model ({}) in f32 only so far: use --kv f32",
          desc.architecture);
   plan.kv.chunk_stride = plan.kv.chunk_bytes() * desc.layers;
-  for (const StateSpec& spec : desc.states) plan.kv.chunk_stride += state_chunk_bytes(spec);
+  for (const StateSpec& spec : desc.states) {
+    const uint32_t ring = rows_of_ring(desc, spec);
+    if (ring != 0) plan.rings.push_back({spec.reach, ring});
+    (ring != 0 ? plan.fixed_bytes : plan.kv.chunk_stride) += state_bytes(spec, ring);
+  }
   return plan;
 }
 
 std::map<std::string, StateRows> place_states(const ModelDesc& desc, const StatePlan& plan, uint8_t* base) {
   std::map<std::string, StateRows> rows;
-  uint8_t* next = base + plan.kv.chunk_bytes() * desc.layers;
+  uint8_t* next_ring = base;
+  uint8_t* next = base + plan.fixed_bytes + plan.kv.chunk_bytes() * desc.layers;
   for (const StateSpec& spec : desc.states) {
-    rows[spec.name] = {next, plan.chunk_bytes(), spec.width, spec.ratio};
-    next += state_chunk_bytes(spec);
+    const uint32_t ring = rows_of_ring(desc, spec);
+    uint8_t*& first = ring != 0 ? next_ring : next;
+    rows[spec.name] = {first, plan.chunk_bytes(), spec.width, spec.ratio, ring};
+    first += state_bytes(spec, ring);
   }
   return rows;
 }

@@ -105,7 +105,10 @@ class Diff {
         context_for(options_) - options_.tokens + static_cast<uint32_t>(report_.answer.size()) - 1;
     if (report_.answer.size() < options_.tokens) return passes_.push_back({"decode pass", position, {token_}, 1});
     const uint32_t first = static_cast<uint32_t>(options_.prompt.size()), last = options_.tokens - 1;
-    for (uint32_t i = 0; options_.rows > 1 && i < last; i += options_.rows) {
+    // As far back as the rows are there.
+    uint32_t begin = 0;
+    while (first_.decoder().restorable(first + begin) != first + begin) ++begin;
+    for (uint32_t i = begin; options_.rows > 1 && i < last; i += options_.rows) {
       const uint32_t n = std::min(options_.rows, last - i);
       passes_.push_back({"verify pass", first + i, {report_.answer.begin() + i, report_.answer.begin() + i + n}, n});
     }

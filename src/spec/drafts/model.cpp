@@ -35,6 +35,7 @@ class ModelDraft : public Draft {
     uint32_t cached = 0;
     const uint32_t limit = std::min<uint32_t>(static_cast<uint32_t>(seen_.size()), static_cast<uint32_t>(timeline.size()) - 1);
     while (cached < limit && seen_[cached] == timeline[cached]) ++cached;
+    cached = decoder_.restorable(cached);
     for (uint32_t i = 0; i < depth; ++i) {
       seen_.resize(cached);  // a pass that fails leaves the rows behind these undefined
       const float* logits = decoder_.forward(std::span(timeline).subspan(cached), cached, 1);
