@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Compares `stet tokenize` with the Hugging Face `tokenizers` package on fresh random strings.
 
-    python3 tests/text_oracle_test.py --stet build/stet [--count 3000] [--seed N] MODEL.gguf...
+    python3 tests/text_oracle_test.py --stet build/stet [--count 3000] [--seed N] [--tokenizer TOKENIZER.json]... [MODEL.gguf...]
 
 Every string is encoded as plain text (no special tokens) and must give the same ids, and those must decode to the same
 bytes. Strings with a byte that the vocabulary lacks must be refused. Then the same of folders with a tokenizer.json that the package
-wrote, of every kind of pre-tokenizer. Prints the counts and exits non-zero on the first
+wrote, of every kind of pre-tokenizer, and of published files (--tokenizer), as they are. Prints the counts and exits non-zero on the first
 difference. Needs: tokenizers.
 """
 import argparse
 import json
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -76,7 +77,10 @@ def checkpoint(folder, hf, vocab):
     header = json.dumps({"model.norm.weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
     with open(os.path.join(folder, "model.safetensors"), "wb") as f:
         f.write(struct.pack("<Q", len(header)) + header + bytes(4))
-    hf.save(os.path.join(folder, "tokenizer.json"))
+    if isinstance(hf, str):
+        shutil.copyfile(hf, os.path.join(folder, "tokenizer.json"))
+    else:
+        hf.save(os.path.join(folder, "tokenizer.json"))
 
 
 # tokenizer.json as the library itself writes it, of every kind.
@@ -98,6 +102,26 @@ def check_saved(stet, strings):
         print("tokenizer.json of %s: %d strings equal" % (name, len(strings)))
 
 
+# A published tokenizer.json: random strings with its added tokens between some of them.
+def check_published(stet, path, strings):
+    from tokenizers import Tokenizer
+    hf = Tokenizer.from_file(path)
+    tokens = sorted(t.content for t in hf.get_added_tokens_decoder().values())
+    rng = random.Random(len(strings))
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint(folder, path, max(hf.get_vocab().values()) + 1)
+        texts = ["".join(s + (rng.choice(tokens) if rng.random() < 0.2 else "") for s in strings[i:i + 100])
+                 for i in range(0, len(strings), 100)] + ["".join(tokens[i:i + 100]) for i in range(0, len(tokens), 100)]
+        for text in texts:
+            output = run(stet, folder, text.encode(), "--special")
+            expected = hf.encode(text, add_special_tokens=False).ids
+            if output is None or ids_of(output) != expected:
+                sys.exit("%s: %r\n  expected %s\n  got      %s" % (path, text, expected, output))
+            if run(stet, folder, json.dumps(expected).encode(), "--decode", "--special") != text.encode():
+                sys.exit("%s: %r does not come back from its ids" % (path, text))
+    print("%s: %d strings in %d texts equal, %d added tokens" % (path, len(strings), len(texts), len(tokens)))
+
+
 def added(meta):
     types = meta["tokenizer.ggml.token_type"]
     return [(t, types[i] == 3) for i, t in enumerate(meta["tokenizer.ggml.tokens"]) if types[i] in (3, 4)]
@@ -108,12 +132,15 @@ def main():
     parser.add_argument("--stet", default="build/stet")
     parser.add_argument("--count", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("--tokenizer", action="append", default=[], help="a published tokenizer.json")
+    parser.add_argument("models", nargs="*")
     args = parser.parse_args()
     print("seed", args.seed)
     for model in args.models:
         check(args.stet, model, oracle.random_strings(args.seed, args.count))
     check_saved(args.stet, oracle.random_strings(args.seed + 1, args.count))
+    for path in args.tokenizer:
+        check_published(args.stet, path, oracle.random_strings(args.seed + 2, args.count))
 
 
 if __name__ == "__main__":

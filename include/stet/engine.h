@@ -118,10 +118,12 @@ class Engine {
   const EngineInfo& info() const;  // any thread, also beside generate(); so are the functions of text below
 
   // Text to ids: plain text, or messages through the model's chat template. add_bos: begin with the token that begins a text, if the
-  // model wants one. add_generation_prompt: end with what introduces the assistant's answer. Throw Error(kUnsupported) for a model
-  // without a vocabulary or without a template; Error(kInput), naming the message, where the template refuses or drops one.
+  // model wants one. add_generation_prompt: end with what introduces the assistant's answer. thinking: reason before the answer, or
+  // answer at once; nothing: as the model does by itself. Throw Error(kUnsupported) for a model without a vocabulary or without a
+  // template; Error(kInput), naming the message, where the template refuses or drops one, and where it has no switch for `thinking`.
   std::vector<int32_t> tokenize(std::string_view text, bool add_bos = true) const;
-  std::vector<int32_t> tokenize_chat(std::span<const ChatMessage> messages, bool add_generation_prompt = true) const;
+  std::vector<int32_t> tokenize_chat(std::span<const ChatMessage> messages, bool add_generation_prompt = true,
+                                     std::optional<bool> thinking = {}) const;
   uint32_t vocab() const;  // token ids are below this
   bool has_vocabulary() const;
   bool has_chat_template() const;

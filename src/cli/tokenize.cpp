@@ -16,7 +16,7 @@ namespace {
 Tokenizer open_tokenizer(const std::string& model) {
   const std::unique_ptr<TensorSource> source = open_model(model, "");
   Tokenizer tokenizer(source->metadata());
-  if (source->metadata().contains("tokenizer.chat_template"))
+  if (ChatTemplate::in(source->metadata()))
     tokenizer.set_markers(ChatTemplate::from_metadata(source->metadata()).literals());
   return tokenizer;
 }

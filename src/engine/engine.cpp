@@ -176,13 +176,16 @@ std::string Engine::detokenize(std::span<const int32_t> tokens, bool special) co
   return parts_->tokenizer->decode(tokens, special);
 }
 
-std::vector<int32_t> Engine::tokenize_chat(std::span<const ChatMessage> messages, bool add_generation_prompt) const {
+std::vector<int32_t> Engine::tokenize_chat(std::span<const ChatMessage> messages, bool add_generation_prompt,
+                                           std::optional<bool> thinking) const {
   if (!has_vocabulary()) return tokenize("");
   if (!has_chat_template()) fail(Code::kUnsupported, "the model has no chat template; use --raw");
   std::vector<Message> list;
   for (const ChatMessage& m : messages) list.push_back({m.role, m.content});
   const Tokenizer& t = *parts_->tokenizer;
+  parts_->chat->check_vocabulary(t);
   ChatOptions options{.add_generation_prompt = add_generation_prompt, .bos_token = "", .eos_token = ""};
+  options.thinking = thinking;
   if (t.bos()) options.bos_token = t.token_bytes(*t.bos(), true);
   if (t.eos()) options.eos_token = t.token_bytes(*t.eos(), true);
   // UTC: the local time zone would be one more thing that the ids depend on.

@@ -100,10 +100,9 @@ Json hashed_files(const TensorSource& source) {
 }
 
 std::string template_hash(const Engine::Parts& parts) {
-  const auto it = parts.source->metadata().find("tokenizer.chat_template");
-  if (it == parts.source->metadata().end()) return "";
-  const auto* text = std::get_if<std::string>(&it->second.value);
-  return text == nullptr ? "" : sha256_hex(text->data(), text->size());
+  if (parts.chat == nullptr) return "";
+  const std::string& text = parts.chat->identity();
+  return sha256_hex(text.data(), text.size());
 }
 
 Json weight_formats(const TensorSource& source) {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint32_t kDefaultDepth = 4;
 
-bool has(const TensorSource& source, std::string_view key) { return source.metadata().contains(key); }
 
 // "none" is what writers of models without text put there.
 bool names_vocabulary(const TensorSource& source) {
@@ -77,7 +76,7 @@ void Engine::Parts::open_model_file() {
     tokenizer = std::make_unique<Tokenizer>(source->metadata());
     if (tokenizer->size() != desc.vocab)
       fail(Code::kInput, "the file has {} token texts and {} rows of embeddings", tokenizer->size(), desc.vocab);
-    if (has(*source, "tokenizer.chat_template")) {
+    if (ChatTemplate::in(source->metadata())) {
       chat = std::make_unique<ChatTemplate>(ChatTemplate::from_metadata(source->metadata()));
       tokenizer->set_markers(chat->literals());
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/tokenizer.h"
 #include "text/unicode.h"
 
 namespace stet {
@@ -13,8 +14,8 @@ using jinja::Value;
 // Markers behind which an assistant's answer begins; what stands before them is reasoning.
 constexpr std::string_view kReasoningEnds[] = {"</think>", "<channel|>", "[/THINK]", "</seed:think>"};
 
-// Contents have sources of their own, so that it can be told which of them reached the prompt.
-Source content_source(size_t message) { return kUntrustedSource + 1 + static_cast<Source>(message); }
+constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+constexpr std::string_view kEncodingKey = "tokenizer.chat_encoding";
 
 Value to_value(const std::vector<Message>& messages) {
   std::vector<Value> list;
@@ -80,21 +81,64 @@ void check_messages_reached(const std::vector<Message>& messages, const Text& pr
 }  // namespace
 
 ChatTemplate ChatTemplate::from_metadata(const Metadata& metadata) {
-  const auto found = metadata.find("tokenizer.chat_template");
-  if (found == metadata.end()) {
-    fail(Code::kInput, "the model file has no chat template (tokenizer.chat_template); give the exact text with --raw");
+  for (const std::string_view key : {kTemplateKey, kEncodingKey}) {
+    const auto found = metadata.find(std::string(key));
+    if (found == metadata.end()) continue;
+    const auto* text = std::get_if<std::string>(&found->second.value);
+    if (text == nullptr) fail(Code::kInput, "{} must be a string", key);
+    if (key == kTemplateKey) return ChatTemplate(*text);
+    PromptEncoding encoding = find_prompt_encoding(*text);
+    return ChatTemplate(fmt::format("encoding {} revision {}", *text, encoding.revision), std::move(encoding));
   }
-  if (const auto* source = std::get_if<std::string>(&found->second.value)) return ChatTemplate(*source);
-  fail(Code::kInput, "tokenizer.chat_template must be a string");
+  fail(Code::kInput, "the model file has no chat template ({}); give the exact text with --raw", kTemplateKey);
+}
+
+bool ChatTemplate::in(const Metadata& metadata) {
+  return metadata.contains(std::string(kTemplateKey)) || metadata.contains(std::string(kEncodingKey));
+}
+
+const std::vector<std::string>& ChatTemplate::literals() const {
+  const auto* encoding = std::get_if<PromptEncoding>(&how_);
+  return encoding != nullptr ? encoding->markup : std::get<jinja::Template>(how_).literals();
+}
+
+void ChatTemplate::check_vocabulary(const Tokenizer& tokenizer) const {
+  const auto* encoding = std::get_if<PromptEncoding>(&how_);
+  if (encoding == nullptr) return;
+  for (const std::string& token : encoding->tokens) {
+    const std::vector<TokenId> ids = tokenizer.encode(Text(token, kTemplateSource), {.missing = MissingByte::kDrop});
+    if (ids.size() != 1 || tokenizer.token_bytes(ids[0], true) != token)
+      fail(Code::kInput,
+           "the vocabulary has no token '{}', of which the prompts of this model family are made: the tokenizer is of "
+           "another model; get it again, or give the exact text with --raw",
+           token);
+  }
+}
+
+Text ChatTemplate::render(const jinja::Template& chat, const std::vector<Message>& messages,
+                          const ChatOptions& options) const {
+  jinja::Variables variables = options.variables;
+  variables.emplace_back("messages", to_value(messages));
+  variables.emplace_back("bos_token", Value::string(options.bos_token));
+  variables.emplace_back("eos_token", Value::string(options.eos_token));
+  const auto with = [&](bool introduced, std::optional<bool> thinking) {
+    jinja::Variables all = variables;
+    all.emplace_back("add_generation_prompt", Value::boolean(introduced));
+    for (const char* name : {"enable_thinking", "thinking"})  // the names in use
+      if (thinking) all.emplace_back(name, Value::boolean(*thinking));
+    return chat.render(all, options.now);
+  };
+  // A template that has neither name would drop the wish in silence.
+  if (options.thinking && with(true, true).bytes() == with(true, false).bytes())
+    fail(Code::kInput,
+         "the model's chat template has no switch for reasoning: the prompt is the same with and without it");
+  return with(options.add_generation_prompt, options.thinking);
 }
 
 Text ChatTemplate::apply(const std::vector<Message>& messages, const ChatOptions& options) const {
-  jinja::Variables variables = options.variables;
-  variables.emplace_back("messages", to_value(messages));
-  variables.emplace_back("add_generation_prompt", Value::boolean(options.add_generation_prompt));
-  variables.emplace_back("bos_token", Value::string(options.bos_token));
-  variables.emplace_back("eos_token", Value::string(options.eos_token));
-  Text prompt = template_.render(variables, options.now);
+  const auto* encoding = std::get_if<PromptEncoding>(&how_);
+  Text prompt = encoding != nullptr ? encoding->apply(messages, options)
+                                    : render(std::get<jinja::Template>(how_), messages, options);
   check_messages_reached(messages, prompt);
   return prompt;
 }

@@ -106,6 +106,32 @@ TEST(ChatTemplate, RaisedExceptionsAndMissingTemplatesAreErrors) {
   EXPECT_FALSE(sound.literals().empty());
 }
 
+TEST(ChatTemplate, ReasoningIsSwitchedWhereTheTemplateHasASwitch) {
+  const auto prompt_of = [](const std::string& source, std::optional<bool> thinking, bool introduced = true) {
+    ChatOptions options = golden_options();
+    options.thinking = thinking;
+    options.add_generation_prompt = introduced;
+    return ChatTemplate(source).apply({{"user", "x"}}, options).bytes();
+  };
+  for (const std::string name : {"enable_thinking", "thinking"}) {
+    const std::string source = "{{ messages[0].content }}{% if add_generation_prompt and " + name +
+                               " is defined %}{{ " + name + " }}{% endif %}";
+    EXPECT_EQ(prompt_of(source, std::nullopt), "x");
+    EXPECT_EQ(prompt_of(source, true), "xTrue");
+    EXPECT_EQ(prompt_of(source, false), "xFalse");
+    EXPECT_EQ(prompt_of(source, true, false), "x") << "seen where an answer is introduced";
+  }
+  for (const bool thinking : {true, false}) {
+    try {
+      prompt_of(kChatMl, thinking);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::kInput);
+      EXPECT_THAT(e.what(), HasSubstr("no switch for reasoning"));
+    }
+  }
+}
+
 // The whole way of a prompt: a control token is one token where the template wrote it and plain text in a message.
 TEST(ChatTemplate, ControlTokensOfAMessageStayText) {
   std::vector<std::string> tokens;

@@ -303,6 +303,7 @@ class ConfigTranslator {
 HfDialect read_hf_deepseek_v4(StrictObject& config) {
   HfDialect d;
   d.metadata["general.architecture"] = {std::string("deepseek_v4")};
+  d.metadata["tokenizer.chat_encoding"] = {std::string("deepseek_v4")};  // where there is no chat template
   ConfigTranslator translator(config, d.metadata);
   translator.numbers();
   translator.ratios();

@@ -19,13 +19,20 @@ constexpr std::string_view kDeepSeekCjk = "[一-龥\u3040-ゟ゠-ヿ]+";
 constexpr std::string_view kDeepSeekWords =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+// Line breaks in an expression stand for themselves there, or are spelled as above (DeepSeek V4's file has both).
+std::string spelled(const std::string& regex) {
+  std::string out;
+  for (const char c : regex) out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : std::string(1, c);
+  return out;
+}
+
 // Steps as text, or nothing when one is of another kind.
 std::optional<std::string> split_step(const LargeJson& step) {
   const bool isolated = step.contains("behavior") && step["behavior"] == "Isolated";
   const bool inverted = step.contains("invert") && step["invert"] == true;
   if (!isolated || inverted || !step.contains("pattern") || !step["pattern"].contains("Regex")) return std::nullopt;
   const LargeJson& regex = step["pattern"]["Regex"];
-  return regex.is_string() ? std::optional("split " + regex.get<std::string>() + "\n") : std::nullopt;
+  return regex.is_string() ? std::optional("split " + spelled(regex.get<std::string>()) + "\n") : std::nullopt;
 }
 
 std::optional<std::string> byte_level_step(const LargeJson& step) {

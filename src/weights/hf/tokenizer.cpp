@@ -18,6 +18,14 @@ bool is_null_or(const LargeJson& object, const char* key, const LargeJson& value
   return !object.contains(key) || object[key].is_null() || object[key] == value;
 }
 
+// No steps, as a list or without one.
+bool normalizes(const LargeJson& tokenizer) {
+  if (is_null_or(tokenizer, "normalizer", nullptr)) return false;
+  const LargeJson& n = tokenizer["normalizer"];
+  return !n.is_object() || !n.contains("type") || n["type"] != "Sequence" || !n.contains("normalizers") ||
+         n["normalizers"] != LargeJson::array();
+}
+
 [[noreturn]] void refuse(const std::string& file, std::string_view what) {
   fail(Code::kUnsupported,
        "{}: {}, which stet does not do; it has byte-level BPE as GPT-2, SmolLM, Llama 3, Qwen 2 and DeepSeek V3 use it",
@@ -183,7 +191,7 @@ void put_tokens(Vocabulary vocabulary, uint64_t vocab_size, const std::string& f
 void add_hf_tokenizer(const LargeJson& tokenizer, const std::string& file, uint64_t vocab_size, const HfTokenIds& ids,
                       Metadata& metadata) {
   const LargeJson& model = checked_model(tokenizer, file);
-  if (!is_null_or(tokenizer, "normalizer", nullptr)) refuse(file, "text is normalised (normalizer)");
+  if (normalizes(tokenizer)) refuse(file, "text is normalised (normalizer)");
   const bool ignore_merges = model.contains("ignore_merges") && model["ignore_merges"] == true;
   const std::string pre =
       tokenizer.contains("pre_tokenizer") ? hf_pre_tokenizer_name(tokenizer["pre_tokenizer"], ignore_merges) : "";

@@ -14,6 +14,11 @@ using Strings = std::vector<std::string>;
 const char* const kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+// DeepSeek V3 and V4, whose files hold line breaks themselves where other files spell them.
+const char* const kDeepSeek[] = {
+    R"(\p{N}{1,3})", "[一-龥\u3040-ゟ゠-ヿ]+",
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
 LargeJson byte_level(bool use_regex) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}};
 }
@@ -102,6 +107,14 @@ TEST(HfTokenizer, PreTokenizersByWhatTheyDo) {
       "smollm");
   EXPECT_EQ(hf_pre_tokenizer_name(sequence({split(kLlama3), byte_level(false)}), true), "llama-bpe");
   EXPECT_EQ(hf_pre_tokenizer_name(sequence({split(kLlama3), byte_level(false)}), false), "dbrx");
+  std::string words = kDeepSeek[2];
+  for (const auto& [spelled, itself] : {std::pair("\\r", "\r"), std::pair("\\n", "\n")})
+    for (size_t at = 0; (at = words.find(spelled)) != std::string::npos;) words.replace(at, 2, itself);
+  ASSERT_NE(words, kDeepSeek[2]);
+  for (const std::string& last : {std::string(kDeepSeek[2]), words})
+    EXPECT_EQ(hf_pre_tokenizer_name(
+                  sequence({split(kDeepSeek[0]), split(kDeepSeek[1]), split(last), byte_level(false)}), false),
+              "deepseek-v3");
   const auto none = [](const LargeJson& pre) { EXPECT_EQ(hf_pre_tokenizer_name(pre, false), "") << pre; };
   none(sequence({split("\\s+"), byte_level(false)}));
   none(split(kLlama3));  // without bytes
@@ -115,6 +128,16 @@ TEST(HfTokenizer, PreTokenizersByWhatTheyDo) {
   removed["behavior"] = "Removed";
   none(sequence({removed, byte_level(false)}));
   EXPECT_EQ(hf_pre_tokenizer_name(byte_level(true), true), "") << "no name says that merges are ignored there";
+}
+
+TEST(HfTokenizer, ANormalizerWithoutStepsIsNone) {
+  LargeJson t = some_tokenizer();
+  t["normalizer"] = {{"type", "Sequence"}, {"normalizers", LargeJson::array()}};
+  EXPECT_EQ(strings(read(t), "tokenizer.ggml.tokens").size(), 6u);
+  t["normalizer"]["normalizers"].push_back({{"type", "NFC"}});
+  expect_refused(t, Code::kUnsupported, "normalised");
+  t["normalizer"] = LargeJson::array();
+  expect_refused(t, Code::kUnsupported, "normalised");
 }
 
 TEST(HfTokenizer, RefusesByName) {
