@@ -416,11 +416,15 @@ ModelDesc describe_deepseek_v4(const TensorSource& source) {
   read_rotations(config, d, *s);
   read_experts(config, d, *s);
   read_draft_keys(config, s->draft);
+  const std::string activations = config.text_or("activations", "");
+  if (!activations.empty() && activations != "checkpoint")
+    fail(Code::kUnsupported, "deepseek_v4.activations is '{}'; stet knows checkpoint", activations);
   config.finish(kNoConsequence);
   for (uint32_t l = 0; l < std::min(d.layers, s->hash_layers); ++l)
     check_table(source, named(l, "ffn_experts_of_token.weight"), s->experts);
   d.settings = s;
   d.has_checkpoint_mode = true;
+  d.declares_checkpoint_mode = !activations.empty();
   d.states = deepseek_v4::all_states(d);
   d.tensors = deepseek_v4::all_tensors(d);
   d.record_body = record_streams;

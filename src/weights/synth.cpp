@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "weights/synth_deepseek_v4.h"
 #include "weights/synth_metadata.h"
 
 namespace stet {
@@ -37,10 +38,19 @@ std::string list_formats() {
   return text;
 }
 
+[[noreturn]] void fail_on_name(std::string_view name) {
+  fail(Code::kUsage,
+       "{}: synthetic models are named synth:GEOMETRY:FORMAT or synth:GEOMETRY:FORMAT:SEED, with geometries {} and "
+       "formats {}; or synth:GEOMETRY, synth:GEOMETRY:ROUTER or synth:GEOMETRY:ROUTER:SEED, with geometries {} and "
+       "routers uniform and skewed",
+       name, list_geometries(), list_formats(), SynthDeepseekV4::list_geometries());
+}
+
 const SynthGeometry& find_geometry(std::string_view model, std::string_view name) {
   for (const SynthGeometry& g : kGeometries)
     if (g.name == name) return g;
-  fail(Code::kUsage, "{}: no synthetic geometry '{}'; there are {}", model, name, list_geometries());
+  fail(Code::kUsage, "{}: no synthetic geometry '{}'; there are {}, {}", model, name, list_geometries(),
+       SynthDeepseekV4::list_geometries());
 }
 
 Format fitting_format(Format wanted, uint64_t k) {
@@ -53,7 +63,7 @@ Format fitting_format(Format wanted, uint64_t k) {
 
 std::span<const SynthGeometry> synth_geometries() { return kGeometries; }
 
-std::unique_ptr<SynthSource> SynthSource::create(std::string_view name) {
+SynthName split_synth_name(std::string_view name) {
   std::vector<std::string_view> parts;
   for (std::string_view rest = name; parts.size() < 5;) {
     const size_t colon = rest.find(':');
@@ -61,22 +71,28 @@ std::unique_ptr<SynthSource> SynthSource::create(std::string_view name) {
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }
-  if (parts.size() < 3 || parts.size() > 4 || parts[0] != "synth")
-    fail(Code::kUsage,
-         "{}: synthetic models are named synth:GEOMETRY:FORMAT or synth:GEOMETRY:FORMAT:SEED, with geometries {} and "
-         "formats {}",
-         name, list_geometries(), list_formats());
-  const SynthGeometry& geometry = find_geometry(name, parts[1]);
-  const std::optional<Format> format = format_from_name(parts[2]);
-  if (!format) fail(Code::kUsage, "{}: no format '{}'; there are {}", name, parts[2], list_formats());
-  uint64_t seed = kDefaultSeed;
-  if (parts.size() == 4) {
-    const char* end = parts[3].data() + parts[3].size();
-    const auto [stop, error] = std::from_chars(parts[3].data(), end, seed);
-    if (error != std::errc() || stop != end)
-      fail(Code::kUsage, "{}: the seed '{}' is not a number from 0 to 2^64 - 1", name, parts[3]);
-  }
-  return std::unique_ptr<SynthSource>(new SynthSource(geometry, *format, seed));
+  if (parts.size() < 2 || parts.size() > 4 || parts[0] != "synth") fail_on_name(name);
+  SynthName split{parts[1], parts.size() > 2 ? parts[2] : "", kDefaultSeed};
+  if (parts.size() < 4) return split;
+  const char* end = parts[3].data() + parts[3].size();
+  const auto [stop, error] = std::from_chars(parts[3].data(), end, split.seed);
+  if (error != std::errc() || stop != end)
+    fail(Code::kUsage, "{}: the seed '{}' is not a number from 0 to 2^64 - 1", name, parts[3]);
+  return split;
+}
+
+std::unique_ptr<TensorSource> open_synthetic(std::string_view name, bool drafts) {
+  if (SynthDeepseekV4::is_name(name)) return SynthDeepseekV4::create(name, drafts);
+  return SynthSource::create(name);
+}
+
+std::unique_ptr<SynthSource> SynthSource::create(std::string_view name) {
+  const SynthName parts = split_synth_name(name);
+  if (parts.variant.empty()) fail_on_name(name);
+  const SynthGeometry& geometry = find_geometry(name, parts.geometry);
+  const std::optional<Format> format = format_from_name(parts.variant);
+  if (!format) fail(Code::kUsage, "{}: no format '{}'; there are {}", name, parts.variant, list_formats());
+  return std::unique_ptr<SynthSource>(new SynthSource(geometry, *format, parts.seed));
 }
 
 SynthSource::SynthSource(const SynthGeometry& geometry, Format format, uint64_t seed)

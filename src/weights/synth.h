@@ -12,6 +12,18 @@
 
 namespace stet {
 
+// "synth:GEOMETRY[:VARIANT[:SEED]]".
+struct SynthName {
+  std::string_view geometry, variant;  // variant: empty where there is none
+  uint64_t seed = 1;
+};
+// Throws Error(kUsage) for other names.
+SynthName split_synth_name(std::string_view name);
+
+// Of any family. drafts: with the blocks of a draft, where the geometry has them. Throws Error(kUsage) that lists what
+// there is.
+std::unique_ptr<TensorSource> open_synthetic(std::string_view name, bool drafts = false);
+
 // A llama geometry.
 struct SynthGeometry {
   std::string_view name;

@@ -58,7 +58,9 @@ MetaValue strings(std::vector<std::string> values) {
   return {std::make_shared<const std::vector<std::string>>(std::move(values))};
 }
 
-void add_tokenizer(Metadata& m, uint32_t vocab) {
+}  // namespace
+
+void add_synth_tokenizer(Metadata& m, uint32_t vocab) {
   STET_CHECK(vocab >= std::size(kControl) + kBytes);
   std::vector<std::string> tokens(std::begin(kControl), std::end(kControl));
   for (uint32_t byte = 0; byte < kBytes; ++byte) tokens.push_back(byte_token(byte));
@@ -75,8 +77,6 @@ void add_tokenizer(Metadata& m, uint32_t vocab) {
   m["tokenizer.ggml.add_bos_token"] = {false};
   m["tokenizer.chat_template"] = {std::string(kChatTemplate)};
 }
-
-}  // namespace
 
 Metadata synth_metadata(const SynthGeometry& g, Format format) {
   Metadata m;
@@ -99,7 +99,7 @@ Metadata synth_metadata(const SynthGeometry& g, Format format) {
   count("llama.vocab_size", g.vocab);
   number("llama.rope.freq_base", static_cast<float>(g.rope_base));
   number("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  add_tokenizer(m, g.vocab);
+  add_synth_tokenizer(m, g.vocab);
   return m;
 }
 
