@@ -194,6 +194,7 @@ class ConfigTranslator {
     all_known(main);
     if (compress.text("rope_type") != "default") {
       hf_require(compress, "rope_type", "yarn");
+      hf_require(compress, "type", "yarn");  // the published key, which it keeps
       yarn(compress);
     }
     all_known(compress);

@@ -85,7 +85,6 @@ TEST(DeepseekV4Dialect, WhatTransformersSavesIsTheSame) {
   saved.config["rope_theta"] = 1.5;  // of no meaning beside rope_parameters
   const test::OrderedJson main = {{"rope_type", "default"}, {"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}};
   test::OrderedJson compress = published.config["rope_scaling"];
-  compress.erase("type");
   compress.update(
       {{"rope_type", "yarn"}, {"rope_theta", 160000.0}, {"partial_rotary_factor", 0.5}, {"attention_factor", 1.0}});
   saved.config["rope_parameters"] = {{"main", main}, {"compress", compress}};
