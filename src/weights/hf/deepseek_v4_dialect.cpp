@@ -2,7 +2,8 @@
 // deepseek-ai/DeepSeek-V4-Flash).
 //
 // Blocks of drafts (mtp.*) are left out: they propose, and cannot change the answer. Pairs of a rotation are neighbours
-// there already. What transformers' save_pretrained writes is read too: its keys for ratios, hashed layers and RoPE.
+// there already. What transformers' save_pretrained writes is read too: its keys for ratios, hashed layers and RoPE;
+// FP8 and packed FP4 it keeps as they are published.
 #include <algorithm>
 #include <cmath>
 
@@ -35,7 +36,8 @@ constexpr HfRename kNumbers[] = {
     {"hc_sinkhorn_iters", "hyper_connection.sinkhorn_iterations"},
 };
 
-// About drafts, about how experts were chosen before they were stored, or said again by the tensors' own types.
+// About drafts, about how experts were chosen before they were stored, or (expert_dtype) of no meaning where nothing is
+// quantised.
 constexpr std::string_view kOfNoConsequence[] = {
     "num_nextn_predict_layers", "dspark_block_size",   "dspark_markov_rank", "dspark_noise_token_id",
     "dspark_target_layer_ids",  "reap_pruning",        "expert_dtype",       "output_router_logits",
@@ -96,7 +98,9 @@ std::optional<HfName> translate_layer(std::string_view layer, std::string_view r
     const auto expert = hf_split_index(rest.substr(kExperts.size()));
     const HfRename* r = expert ? hf_find(kExpert, expert->second) : nullptr;
     if (r == nullptr) return std::nullopt;
-    return HfName{fmt::format("blk.{}.expert.{}.{}", layer, expert->first, r->ours)};
+    HfName name{fmt::format("blk.{}.expert.{}.{}", layer, expert->first, r->ours)};
+    name.expert = true;
+    return name;
   }
   const HfRename* r = hf_find(kLayer, rest);
   if (r == nullptr) return std::nullopt;
@@ -260,6 +264,7 @@ HfDialect read_hf_deepseek_v4(StrictObject& config) {
   translator.ratios();
   translator.rope();
   translator.settled();
+  d.scaled = true;
   d.translate = translate_published;
   return d;
 }
