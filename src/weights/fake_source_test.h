@@ -65,6 +65,7 @@ class FakeSource : public TensorSource {
   void set_identity(std::string identity) { identity_ = std::move(identity); }
   void set_synthetic() { synthetic_ = true; }
   void set_metadata(const std::string& key, const std::string& value) { metadata_[key].value = value; }
+  void set_count(const std::string& key, uint64_t value) { metadata_[key].value = value; }
   uint64_t reads() const { return reads_; }
   uint64_t releases() const { return releases_; }
   uint64_t largest_read() const { return largest_read_; }

@@ -33,8 +33,8 @@ struct ModelSummary {
 // Tensors of formats that stet does not run included.
 ModelSummary summarize(const TensorSource& source, const std::string& name);
 
-// Bytes of weights that decoding one token reads: every tensor once, but of the embedding table one row, unless it is
-// the head too (there is no output.weight).
+// Bytes of weights that decoding one token reads: every tensor once, but of tables by token id one row (of the embedding
+// unless it is the head too: there is no output.weight), and of the experts the share that a token is routed to.
 uint64_t weight_bytes_per_token(const TensorSource& source);
 
 }  // namespace stet

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weights/fake_source_test.h"
 #include "weights/gguf.h"
 #include "weights/gguf_test_bytes.h"
 #include "weights/gguf_writer.h"
@@ -29,6 +30,23 @@ TEST(Summary, CountsOneRowOfAnUntiedTable) {
   const ModelSummary s = summarize(*source, "m");
   EXPECT_EQ(s.weight_bytes - s.bytes_per_token, 96u * 329 * 2);
   EXPECT_EQ(weight_bytes_per_token(*source), s.bytes_per_token);
+}
+
+// Three tensors for each of four experts, of which a token is routed to two; a table that names them.
+TEST(Summary, CountsTheExpertsThatATokenIsRoutedTo) {
+  FakeSource source;
+  source.add("token_embd.weight", Format::f32, {8, 10}).add("output.weight", Format::f16, {8, 10});
+  source.add("blk.0.ffn_experts_of_token.weight", Format::f32, {2, 10});
+  for (int e = 0; e < 4; ++e)
+    for (const char* part : {"gate", "up", "down"})
+      source.add("blk.0.expert." + std::to_string(e) + "." + part + ".weight", Format::f32, {8, 8});
+  const uint64_t expert = 3u * 8 * 8 * 4, others = 8 * 4 + 8 * 10 * 2 + 2 * 4;
+  EXPECT_EQ(weight_bytes_per_token(source), others + 4 * expert) << "it is not said how many are used";
+  source.set_metadata("general.architecture", "x");
+  source.set_count("x.expert_count", 4);
+  source.set_count("x.expert_used_count", 2);
+  EXPECT_EQ(weight_bytes_per_token(source), others + 2 * expert);
+  EXPECT_EQ(summarize(source, "x").weight_bytes, 8u * 10 * 4 + 8 * 10 * 2 + 2 * 10 * 4 + 4 * expert);
 }
 
 TEST(Summary, ListsUnsupportedFormats) {

@@ -13,8 +13,11 @@ namespace {
 void use_checkpoint(char kind, std::string_view text) {
   if (kind == 'c') {
     const stet::HfDialect dialect = stet::read_hf_dialect(stet::parse_json(text, "fuzz"), "fuzz");
-    for (const char* name : {"lm_head.weight", "model.layers.0.self_attn.q_proj.weight", "x"})
+    for (const char* name : {"lm_head.weight", "model.layers.0.self_attn.q_proj.weight", "layers.0.attn.wkv.weight",
+                             "mtp.0.ffn.experts.1.w2.weight", "x"})
       (void)dialect.translate(name);
+    for (const char* dtype : {"I8", "F8_E4M3", "BF16"})
+      for (const bool expert : {false, true}) (void)stet::hf_dtype_problem(dialect.quantization, expert, dtype);
   } else if (kind == 'i') {
     if (stet::read_hf_index(stet::parse_large_json(text, "fuzz"), "fuzz").shards.empty()) std::abort();
   } else {

@@ -32,6 +32,12 @@ std::optional<Format> format_of(const std::string& dtype, const HfName& name) {
   return std::nullopt;
 }
 
+void check_dtype(const MappedFile& file, const SafetensorsTensor& t, bool expert, const HfDialect& dialect) {
+  const std::string problem = hf_dtype_problem(dialect.quantization, expert, t.dtype);
+  if (!problem.empty())
+    fail(Code::kInput, "{}: tensor '{}' is {}, but {}", file.path(), shown_name(t.name), t.dtype, problem);
+}
+
 // The ids of a member that holds one, several or none.
 std::vector<uint64_t> ids_of(const Json& config, const char* key, const std::string& file) {
   std::vector<uint64_t> ids;
@@ -88,6 +94,7 @@ std::unique_ptr<HfCheckpoint> HfCheckpoint::open(const std::string& folder, bool
   c->unsupported_ = dialect.refusal;
   if (dialect.refusal.empty()) c->read_text(folder, config);
   c->read_shards(folder, dialect);
+  c->add_scaled(dialect);
   c->check_required(dialect, folder);
   c->add_computed(dialect);
   return c;
@@ -164,27 +171,38 @@ void HfCheckpoint::add_shard(const MappedFile& file, const SafetensorsHeader& he
   for (const SafetensorsTensor& t : header.tensors) {
     const auto [it, fresh] = theirs_.emplace(t.name, file.path());
     if (!fresh) fail(Code::kInput, "{}: tensor '{}' is in {} too", file.path(), shown_name(t.name), it->second);
+    if (dialect.scaled && !hf_name_of_codes(t.name).empty()) {
+      add_scales(file, t, dialect);
+      continue;
+    }
     const std::optional<HfName> name = dialect.translate(t.name);
     if (!name)
       fail(Code::kUnsupported,
            "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer", file.path(),
            shown_name(t.name));
     if (name->name.empty() || (name->draft && !drafts_)) continue;
+    if (dialect.scaled) check_dtype(file, t, name->expert, dialect);
+    if (dialect.scaled && hf_codes_format(t.dtype)) {
+      Halves& h = halves_[t.name];
+      h.name = name->name, h.codes_file = &file, h.codes = t;
+      continue;
+    }
     const std::optional<Format> format = format_of(t.dtype, *name);
     declared_.push_back({name->name, {t.shape.rbegin(), t.shape.rend()}, t.dtype, format.has_value(), t.bytes});
-    if (dialect.refusal.empty()) add_tensor(file, t, *name, format);
+    if (dialect.refusal.empty()) add_tensor(file, t, *name, format, dialect.scaled);
   }
 }
 
 void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t, const HfName& name,
-                              std::optional<Format> format) {
+                              std::optional<Format> format, bool scaled) {
   std::vector<uint64_t> shape(t.shape.rbegin(), t.shape.rend());
   if (std::ranges::find(shape, 0u) != shape.end() || shape.empty() || shape.size() > 2)
     fail(Code::kInput, "{}: tensor '{}' is neither a vector nor a matrix", file.path(), shown_name(t.name));
   if (!format) {
     if (unsupported_.empty())
-      unsupported_ = fmt::format("{}: tensor '{}' is {}; of this architecture stet runs F32, F16 and BF16", file.path(),
-                                 shown_name(t.name), t.dtype);
+      unsupported_ =
+          fmt::format("{}: tensor '{}' is {}; of this architecture stet runs F32, F16 and BF16{}", file.path(),
+                      shown_name(t.name), t.dtype, scaled ? ", and FP8 and packed FP4 with scales" : "");
     return;
   }
   Place place{.file = &file, .offset = t.offset, .computed = {}, .whole_numbers = name.whole_numbers};
@@ -199,6 +217,43 @@ void HfCheckpoint::add_tensor(const MappedFile& file, const SafetensorsTensor& t
   tensors_.push_back({name.name, shape, *format, name.whole_numbers ? t.bytes / 2 : t.bytes});
   if (!places_.emplace(name.name, std::move(place)).second)
     fail(Code::kInput, "{}: tensor '{}' is there under another name too", file.path(), shown_name(t.name));
+}
+
+// Scales are left out with the codes that they belong to.
+void HfCheckpoint::add_scales(const MappedFile& file, const SafetensorsTensor& t, const HfDialect& dialect) {
+  const std::string codes = hf_name_of_codes(t.name);
+  const std::optional<HfName> name = dialect.translate(codes);
+  if (!name)
+    fail(Code::kUnsupported, "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer",
+         file.path(), shown_name(t.name));
+  if (name->name.empty() || (name->draft && !drafts_)) return;
+  Halves& h = halves_[codes];
+  h.name = name->name, h.scales_file = &file, h.scales = t;
+}
+
+void HfCheckpoint::add_scaled(const HfDialect& dialect) {
+  if (dialect.quantization && halves_.empty())
+    fail(Code::kInput, "{}: quantization_config says fp8, and no tensor is FP8", files_.front()->path());
+  for (const auto& [codes, h] : halves_) {
+    if (h.codes_file == nullptr)
+      fail(Code::kInput, "{}: tensor '{}' holds the scales of '{}', which {}", h.scales_file->path(),
+           shown_name(h.scales.name), shown_name(codes),
+           theirs_.contains(codes) ? "is neither FP8 nor packed FP4" : "is not there; get the whole checkpoint");
+    if (h.scales_file == nullptr)
+      fail(Code::kInput, "{}: tensor '{}' is {}, and its scales, '{}', are not there; get the whole checkpoint",
+           h.codes_file->path(), shown_name(codes), h.codes.dtype, shown_name(hf_name_of_scales(codes)));
+    const auto m = std::make_shared<const ScaledMatrix>(HfPart{ByteInput::of(*h.codes_file), h.codes},
+                                                        HfPart{ByteInput::of(*h.scales_file), h.scales});
+    const std::vector<uint64_t> shape = {m->cols(), m->rows()};
+    tensors_.push_back({h.name, shape, m->format(), m->bytes()});
+    declared_.push_back({h.name, shape, std::string(traits(m->format()).name), true, m->bytes()});
+    Place place{.file = h.codes_file, .offset = h.codes.offset, .computed = {}};
+    place.scaled = m;
+    place.scales_file = h.scales_file;
+    if (!places_.emplace(h.name, std::move(place)).second)
+      fail(Code::kInput, "{}: tensor '{}' is there under another name too", h.codes_file->path(), shown_name(codes));
+  }
+  halves_.clear();
 }
 
 void HfCheckpoint::add_computed(const HfDialect& dialect) {
@@ -232,6 +287,8 @@ void HfCheckpoint::read(const TensorInfo& tensor, uint64_t offset, std::span<std
   const Place& p = place(tensor);
   if (p.file == nullptr) {
     std::memcpy(out.data(), reinterpret_cast<const std::byte*>(p.computed.data()) + offset, out.size());
+  } else if (p.scaled != nullptr) {
+    p.scaled->read(offset, out);
   } else if (p.whole_numbers) {
     read_whole_numbers(tensor, p, offset, out);
   } else if (p.head_rows != 0) {
@@ -274,7 +331,12 @@ void HfCheckpoint::read_whole_numbers(const TensorInfo& tensor, const Place& p, 
 
 void HfCheckpoint::release(const TensorInfo& tensor) const {
   const Place& p = place(tensor);
-  if (p.file != nullptr) p.file->release(p.offset, p.whole_numbers ? 2 * tensor.bytes : tensor.bytes);
+  if (p.scaled != nullptr) {
+    p.file->release(p.offset, p.scaled->codes().bytes);
+    p.scales_file->release(p.scaled->scales().offset, p.scaled->scales().bytes);
+  } else if (p.file != nullptr) {
+    p.file->release(p.offset, p.whole_numbers ? 2 * tensor.bytes : tensor.bytes);
+  }
 }
 
 std::string HfCheckpoint::identity() const {

@@ -5,6 +5,7 @@
 // Metadata and tensors are those that a GGUF file of the model has, so that everything above reads both alike.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 
 #include "weights/hf/dialect.h"
 #include "weights/hf/safetensors.h"
+#include "weights/hf/scaled_matrix.h"
 #include "weights/tensor_source.h"
 
 namespace stet {
@@ -41,8 +43,16 @@ class HfCheckpoint : public TensorSource {
     uint64_t offset = 0;
     std::vector<float> computed;
     uint64_t row_bytes = 0;
-    uint32_t head_rows = 0;      // of a head whose rows change places; 0: they stay
-    bool whole_numbers = false;  // I64 in the file, F32 here
+    uint32_t head_rows = 0;                                // of a head whose rows change places; 0: they stay
+    bool whole_numbers = false;                            // I64 in the file, F32 here
+    std::shared_ptr<const ScaledMatrix> scaled = nullptr;  // codes and scales
+    const MappedFile* scales_file = nullptr;
+  };
+  // Codes and scales of one matrix, wherever in the shards they are.
+  struct Halves {
+    std::string name;                                                // ours
+    const MappedFile *codes_file = nullptr, *scales_file = nullptr;  // null: not seen
+    SafetensorsTensor codes, scales;
   };
 
   HfCheckpoint() = default;
@@ -51,7 +61,9 @@ class HfCheckpoint : public TensorSource {
   void read_shards(const std::string& folder, const HfDialect& dialect);
   void add_shard(const MappedFile& file, const SafetensorsHeader& header, const HfDialect& dialect);
   void add_tensor(const MappedFile& file, const SafetensorsTensor& tensor, const HfName& name,
-                  std::optional<Format> format);
+                  std::optional<Format> format, bool scaled);
+  void add_scales(const MappedFile& file, const SafetensorsTensor& tensor, const HfDialect& dialect);
+  void add_scaled(const HfDialect& dialect);
   void add_computed(const HfDialect& dialect);
   void check_required(const HfDialect& dialect, const std::string& folder) const;
   void read_text(const std::string& folder, const Json& config);
@@ -66,6 +78,7 @@ class HfCheckpoint : public TensorSource {
   Metadata metadata_;
   std::vector<DeclaredTensor> declared_;
   std::vector<TensorInfo> tensors_;
+  std::map<std::string, Halves> halves_;                 // by the names of the codes there
   std::unordered_map<std::string, Place> places_;        // by our names
   std::unordered_map<std::string, std::string> theirs_;  // every tensor of the shards, by its name there: its file
   std::string unsupported_;                              // why tensors() refuses; empty: it does not

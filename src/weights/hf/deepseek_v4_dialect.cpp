@@ -3,7 +3,7 @@
 //
 // Blocks of drafts (mtp.*) keep that prefix; they propose, and cannot change the answer. Pairs of a rotation are
 // neighbours there already. What transformers' save_pretrained writes is read too: its keys for ratios, hashed layers
-// and RoPE.
+// and RoPE; FP8 and packed FP4 it keeps as they are published.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,8 @@ constexpr HfRename kNumbers[] = {
     {"hc_sinkhorn_iters", "hyper_connection.sinkhorn_iterations"},
 };
 
-// About drafts, about how experts were chosen before they were stored, or said again by the tensors' own types.
+// About drafts, about how experts were chosen before they were stored, or (expert_dtype) of no meaning where nothing is
+// quantised.
 constexpr std::string_view kOfNoConsequence[] = {
     "num_nextn_predict_layers", "reap_pruning",         "expert_dtype",
     "output_router_logits",     "router_aux_loss_coef", "router_jitter_noise",
@@ -121,7 +122,9 @@ std::optional<HfName> translate_layer(const std::string& block, std::string_view
     const auto expert = hf_split_index(rest.substr(kExperts.size()));
     const HfRename* r = expert ? hf_find(kExpert, expert->second) : nullptr;
     if (r == nullptr) return std::nullopt;
-    return HfName{fmt::format("{}.expert.{}.{}", block, expert->first, r->ours)};
+    HfName name{fmt::format("{}.expert.{}.{}", block, expert->first, r->ours)};
+    name.expert = true;
+    return name;
   }
   const HfRename* r = hf_find(kLayer, rest);
   if (r == nullptr) return std::nullopt;
@@ -237,6 +240,7 @@ class ConfigTranslator {
     all_known(main);
     if (compress.text("rope_type") != "default") {
       hf_require(compress, "rope_type", "yarn");
+      hf_require(compress, "type", "yarn");  // the published key, which it keeps
       yarn(compress);
     }
     all_known(compress);
@@ -310,6 +314,7 @@ HfDialect read_hf_deepseek_v4(StrictObject& config) {
   translator.rope();
   translator.drafts();
   translator.settled();
+  d.scaled = true;
   d.translate = translate_published;
   return d;
 }

@@ -106,7 +106,6 @@ TEST(DeepseekV4Dialect, WhatTransformersSavesIsTheSame) {
   saved.config["rope_theta"] = 1.5;  // of no meaning beside rope_parameters
   const test::OrderedJson main = {{"rope_type", "default"}, {"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}};
   test::OrderedJson compress = published.config["rope_scaling"];
-  compress.erase("type");
   compress.update(
       {{"rope_type", "yarn"}, {"rope_theta", 160000.0}, {"partial_rotary_factor", 0.5}, {"attention_factor", 1.0}});
   saved.config["rope_parameters"] = {{"main", main}, {"compress", compress}};
@@ -161,10 +160,10 @@ TEST(DeepseekV4Dialect, WhatIsNotRunIsRefusedByName) {
                                                               {"n_shared_experts", 2},
                                                               {"norm_topk_prob", false},
                                                               {"a_new_key", 1},
-                                                              {"quantization_config", {{"quant_method", "fp8"}}}}) {
+                                                              {"quantization_config", {{"quant_method", "awq"}}}}) {
     Checkpoint c;
     c.config[key] = value;
-    c.refused(Code::kUnsupported, key == "quantization_config" ? "fp8" : key);
+    c.refused(Code::kUnsupported, key == "quantization_config" ? "awq" : key);
   }
   Checkpoint c;
   c.config["rope_scaling"]["mscale"] = 1.0;
@@ -180,10 +179,27 @@ TEST(DeepseekV4Dialect, WhatIsNotRunIsRefusedByName) {
   }
 }
 
-TEST(DeepseekV4Dialect, TypesThatAreNotRunYetAreNamed) {
+// K160: fewer experts, numbered without gaps, and a table that may name one twice for a token.
+TEST(DeepseekV4Dialect, PrunedCheckpointsAreOrdinaryOnes) {
   Checkpoint c;
-  c.folder.tensors.push_back({"layers.0.attn.wkv.weight", "F8_E4M3", {2, 2}, std::string(4, '\0')});
-  c.refused(Code::kUnsupported, "layers.0.attn.wkv.weight' is F8_E4M3");
+  c.config["n_routed_experts"] = 160;
+  c.config["reap_pruning"] = {{"method", "reap"}, {"layers", {{{"kept", {0, 2, 3}}}}}};
+  c.folder.tensors[0] = {"layers.0.ffn.gate.tid2eid", "I64", {4, 2}, words({7, 7, 159, 0, 1, 1, 2, 3})};
+  c.folder.tensors[1].name = "layers.1.ffn.experts.159.w1.weight";
+  const auto source = c.open();
+  EXPECT_EQ(std::get<uint64_t>(source->metadata().at("deepseek_v4.expert_count").value), 160u);
+  EXPECT_NE(source->find("blk.1.expert.159.gate.weight"), nullptr);
+  std::vector<float> ids(8);
+  source->read(*source->find("blk.0.ffn_experts_of_token.weight"), 0, std::as_writable_bytes(std::span(ids)));
+  EXPECT_EQ(ids, (std::vector<float>{7, 7, 159, 0, 1, 1, 2, 3}));
+}
+
+TEST(DeepseekV4Dialect, TypesThatAreNotRunAreNamed) {
+  for (const char* dtype : {"F8_E5M2", "U8", "F4"}) {
+    Checkpoint c;
+    c.folder.tensors.push_back({"layers.0.attn.wkv.weight", dtype, {2, 2}, std::string(dtype[1] == '4' ? 2 : 4, '\0')});
+    c.refused(Code::kUnsupported, std::string("layers.0.attn.wkv.weight' is ") + dtype);
+  }
 }
 
 }  // namespace

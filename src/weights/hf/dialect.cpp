@@ -65,20 +65,27 @@ void skip_harmless(const Json& json, StrictObject& config) {
     if (key.starts_with('_') || std::ranges::find(kHarmless, key) != std::end(kHarmless)) config.any(key);
 }
 
-// Why a quantised checkpoint is not run; empty: it is not quantised.
-std::string quantised(StrictObject& config) {
+// Why a quantised checkpoint is not run; empty: it is, or is not quantised.
+std::string quantised(StrictObject& config, HfDialect& dialect) {
   if (!hf_given(config, "quantization_config")) return "";
   const Json& q = config.any("quantization_config");
   const std::string method = q.is_object() && q.contains("quant_method") && q["quant_method"].is_string()
                                  ? q["quant_method"].get<std::string>()
                                  : "?";
-  return fmt::format("{}: the checkpoint is quantised ({}); of this family stet runs F32, F16 and BF16", config.what(),
-                     shown_name(method));
+  if (dialect.scaled && method == "fp8") {
+    dialect.quantization = read_hf_quantization(config);
+    const auto& family = std::get<std::string>(dialect.metadata.at("general.architecture").value);
+    dialect.metadata[family + ".activations"] = {std::string("checkpoint")};
+    return "";
+  }
+  return fmt::format("{}: the checkpoint is quantised ({}); of this family stet runs F32, F16{}", config.what(),
+                     shown_name(method), dialect.scaled ? ", BF16 and what DeepSeek calls fp8" : " and BF16");
 }
 
 // Of a checkpoint that is not run: its tensors are shown by their own names.
 void show_only(HfDialect& dialect, const std::string& refusal) {
   dialect.refusal = refusal;
+  dialect.scaled = false;
   dialect.required.clear();
   dialect.computed.clear();
   dialect.translate = [](const std::string& name) { return HfName{name}; };
@@ -117,8 +124,8 @@ HfDialect read_hf_dialect(const Json& json, const std::string& file) {
   const std::string type = config.text("model_type");
   for (const Family& family : kFamilies) {
     if (family.model_type != type) continue;
-    const std::string refusal = quantised(config);
     HfDialect dialect = family.read(config);
+    const std::string refusal = quantised(config, dialect);
     if (!refusal.empty()) show_only(dialect, refusal);
     skip_harmless(json, config);
     if (const std::string unknown = config.not_asked_for(); !unknown.empty())

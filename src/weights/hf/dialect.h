@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/strict_json.h"
+#include "weights/hf/quantization.h"
 #include "weights/tensor_source.h"
 
 namespace stet {
@@ -23,12 +24,15 @@ struct HfName {
       0;               // its rows are this many heads with the pairs of a rotation half a head apart; 0: any rows
   bool draft = false;  // of a block that proposes tokens: left out unless such a draft is asked for
   bool whole_numbers = false;  // an I64 table of ids below 2^24: read as F32, which holds each of them exactly
+  bool expert = false;         // of an expert that a router chooses
 };
 
 struct HfDialect {
   Metadata metadata;
   std::string refusal;  // why stet does not run the family or this checkpoint, and only shows it; empty: it does
-  // Nothing: the family has no such tensor.
+  bool scaled = false;  // its family may store matrices as codes and scales (scaled_matrix.h)
+  std::optional<HfQuantization> quantization;  // read_hf_dialect() sets it for such a family
+  // Nothing: the family has no such tensor. Scales are not asked for: they are named after their codes.
   std::function<std::optional<HfName>(const std::string& theirs)> translate;
   std::vector<std::string> required;                   // theirs; whose absence would mean something else to src/models
   std::map<std::string, std::vector<float>> computed;  // tensors that a GGUF file stores and the configuration implies

@@ -40,7 +40,7 @@ TEST(HfFuzz, SoundSeedsAreAccepted) {
       }
     }
   }
-  EXPECT_EQ(accepted, 4 + 7);  // the others exist to be refused
+  EXPECT_EQ(accepted, 5 + 9);  // the others exist to be refused
 }
 
 }  // namespace
