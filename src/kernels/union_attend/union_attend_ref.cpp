@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <vector>
 
 #include "kernels/common/attention_ref.h"
+#include "kernels/common/state_row_values.h"
 #include "kernels/entries/entries.h"
 #include "kernels/union_attend/union_attend.h"
 
@@ -25,10 +27,11 @@ void attend_keys(const float* const* keys, uint32_t n, const float* q, uint32_t 
 void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
   const uint32_t dim = spec.rows.width;
   const float* keys[kSlots];
+  thread_local std::vector<float> space(size_t{kSlots} * kMaxUnionDim);  // of keys that are not f32
   JoinTree<UnionPart, join_parts_ref<UnionPart>> tree(dim);
   for (uint32_t next = t < spec.window ? 0 : t - spec.window + 1; next <= t;) {
     uint32_t n = 0;
-    do keys[n++] = spec.rows.row(next++);
+    do keys[n] = load_row(spec.rows, next++, &space[size_t{n} * dim]), ++n;
     while (next <= t && next % kSlots != 0);
     attend_keys(keys, n, q, dim, spec.scale, tree.next());
     tree.push();
@@ -42,7 +45,7 @@ void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const fl
       // Whatever a damaged list holds, only entries that the row sees are read.
       const uint32_t j =
           listed ? std::min(static_cast<uint32_t>(std::max(chosen[first + i], 0.0f)), seen - 1) : first + i;
-      keys[i] = spec.entries.row(j);
+      keys[i] = load_row(spec.entries, j, &space[size_t{i} * dim]);
     }
     attend_keys(keys, n, q, dim, spec.scale, tree.next());
     tree.push();

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/common/state_row_values.h"
 #include "kernels/heads/heads.h"
 #include "replay/row_ops.h"
 
@@ -11,7 +12,7 @@ void row_cache_row(const Kernels&, const Command& c, const StepParams& params, u
   float* y = c.out->row(row);
   std::copy_n(c.in->row(row), width, y);
   rotate_tail_ref(y, width, spec.rope.at(t), spec.rope.dim, false);
-  std::copy_n(y, width, spec.rows.row(t));
+  store_row(spec.rows, t, y);
 }
 
 }  // namespace stet

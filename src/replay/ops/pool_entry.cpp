@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/common/state_row_values.h"
 #include "kernels/heads/heads.h"
 #include "replay/row_ops.h"
 
@@ -15,7 +16,7 @@ void row_pool_entry(const Kernels& kernels, const Command& c, const StepParams& 
   pool_entry_ref(spec.pool, entry, y);
   kernels.rmsnorm(y, spec.norm, spec.eps, size, y);
   rotate_tail_ref(y, size, spec.rope.at(entry * ratio), spec.rope.dim, false);
-  std::copy_n(y, size, spec.pool.entries.row(entry));
+  store_row(spec.pool.entries, entry, y);
 }
 
 }  // namespace stet
