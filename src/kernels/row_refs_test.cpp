@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/common/state_row_values.h"
 #include "kernels/entries/entries.h"
 #include "kernels/experts/experts.h"
 #include "kernels/heads/heads.h"
@@ -63,6 +64,28 @@ struct State {
   std::vector<float> data;
   StateRows rows;
 };
+
+TEST(StateRows, AreRoundedWhenTheyAreStoredAndLieWhereTheirFormatSays) {
+  std::vector<uint16_t> data(64, 0x7e00);
+  StateRows rows{reinterpret_cast<uint8_t*>(data.data()), 0, 3, 1, 5, RowFormat::f16};
+  EXPECT_EQ(rows.row_bytes(), 6u);
+  const float x[3] = {1.0f + 0x1p-11f, 1.0f + 3 * 0x1p-11f, 70000.0f};
+  store_row(rows, 7, x);
+  EXPECT_EQ(data[2 * 3], 0x3c00) << "row 7 of a ring of 5; a tie goes to the even one";
+  EXPECT_EQ(data[2 * 3 + 1], 0x3c02);
+  EXPECT_EQ(data[2 * 3 + 3], 0x7e00) << "nothing behind it was touched";
+  float space[3];
+  const float* back = load_row(rows, 2, space);
+  EXPECT_EQ(back[1], 1.0f + 0x1p-9f);
+  EXPECT_EQ(back[2], std::numeric_limits<float>::infinity());
+  rows.ring = 0;
+  rows.ratio = 64;
+  rows.chunk_stride = 32;
+  EXPECT_EQ(rows.at(3), rows.first + 32 + 6);
+  float one[3] = {1, 2, 3};
+  const StateRows floats{reinterpret_cast<uint8_t*>(one), 0, 3, 1, 1};
+  EXPECT_EQ(load_row(floats, 4, space), one) << "f32 is read in its place";
+}
 
 TEST(Entries, OverlappingOnesTakeTheFirstHalfOfTheRowsBefore) {
   State rows(4, 1, 1), entries(1, 2, 1);  // c: {to the next entry, own}, z likewise

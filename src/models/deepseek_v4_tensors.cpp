@@ -90,16 +90,20 @@ std::vector<TensorSpec> all_tensors(const ModelDesc& d) {
 std::vector<StateSpec> all_states(const ModelDesc& d) {
   const Settings& s = settings(d);
   std::vector<StateSpec> states;
+  const auto cached = [&](uint32_t layer, const char* kind, uint32_t width, uint32_t ratio, uint32_t reach) {
+    states.push_back(
+        {.name = named(layer, kind), .width = width, .ratio = ratio, .reach = reach, .ring = 0, .cached = true});
+  };
   for (uint32_t l = 0; l < d.layers; ++l) {
-    states.push_back({named(l, "rows"), d.head_dim, 1, s.window});
+    cached(l, "rows", d.head_dim, 1, s.window);
     if (s.ratios[l] == 0) continue;
     // An overlapping entry is made of the rows of two.
     const uint32_t halves = s.fine(l) ? 2 : 1, pooled = halves * s.ratios[l];
     states.push_back({named(l, "compressor_rows"), 2 * halves * d.head_dim, 1, pooled});
-    states.push_back({named(l, "compressor_entries"), d.head_dim, s.ratios[l]});
+    cached(l, "compressor_entries", d.head_dim, s.ratios[l], 0);
     if (!s.fine(l)) continue;
     states.push_back({named(l, "indexer_rows"), 2 * halves * s.index_dim, 1, pooled});
-    states.push_back({named(l, "indexer_entries"), s.index_dim, s.ratios[l]});
+    cached(l, "indexer_entries", s.index_dim, s.ratios[l], 0);
   }
   return states;
 }

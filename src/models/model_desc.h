@@ -35,7 +35,7 @@ struct TensorSpec {
   std::vector<uint64_t> shape;
 };
 
-// State of a layer that is no KV cache: a row of `width` floats for every `ratio` positions (kernels/common/state_rows.h). Rows are
+// State of a layer that is no KV cache: a row of `width` elements for every `ratio` positions (kernels/common/state_rows.h). Rows are
 // addressed by absolute position, so that a rollback only moves a cursor: what lies behind it is stored again before it is read.
 struct StateSpec {
   std::string name;
@@ -45,6 +45,7 @@ struct StateSpec {
   // 0: any row before, so they are kept for ever.
   uint32_t reach = 0;
   uint32_t ring = 0;  // rows of the ring, where it is not ring_rows(reach); REQUIRES: what a pass needs
+  bool cached = false;  // kept in the format of the KV cache (f32 or f16); otherwise in f32
 };
 
 struct ModelDesc;

@@ -6,8 +6,9 @@ namespace stet {
 namespace {
 
 std::string rows_text(const StateRows& r) {
-  if (r.ring != 0) return fmt::format("[{} ring {}]", r.width, r.ring);
-  return fmt::format("[{} every {} stride {}]", r.width, r.ratio, r.chunk_stride);
+  const std::string row = fmt::format("{} {}", r.format == RowFormat::f16 ? "f16" : "f32", r.width);
+  if (r.ring != 0) return fmt::format("[{} ring {}]", row, r.ring);
+  return fmt::format("[{} every {} stride {}]", row, r.ratio, r.chunk_stride);
 }
 
 std::string rounding_text(bool rounded, bool indexed = false) {

@@ -56,7 +56,7 @@ uint64_t expert_bytes(const ExpertsSpec& spec, uint32_t rows) {
 uint64_t state_bytes(const UnionSpec& spec, uint32_t t) {
   const uint64_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
   const uint64_t entries = spec.top == 0 ? seen : std::min<uint64_t>(seen, spec.top);
-  return (std::min<uint64_t>(t + 1, spec.window) + entries) * spec.rows.width * sizeof(float);
+  return std::min<uint64_t>(t + 1, spec.window) * spec.rows.row_bytes() + entries * spec.entries.row_bytes();
 }
 
 StageReads row_reads(const Command& c, uint32_t rows, uint32_t position) {
@@ -73,7 +73,7 @@ StageReads row_reads(const Command& c, uint32_t rows, uint32_t position) {
   const uint32_t last = position + rows - 1;
   if (const auto* attend = std::get_if<UnionAttendSpec>(&c.spec)) r.kv += state_bytes(attend->attend, last);
   if (const auto* choose = std::get_if<ChooseSpec>(&c.spec))
-    r.kv += uint64_t{visible_entries(last, choose->keys.ratio)} * choose->keys.width * sizeof(float);
+    r.kv += uint64_t{visible_entries(last, choose->keys.ratio)} * choose->keys.row_bytes();
   return r;
 }
 

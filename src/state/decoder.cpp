@@ -237,7 +237,7 @@ uint64_t Decoder::kv_hash(uint32_t positions) {
     const StateRows& rows = states_.at(spec.name);
     const uint32_t end = positions / rows.ratio;
     for (uint32_t i = rows.ring == 0 || end < spec.reach ? 0 : end - spec.reach + 1; i < end; ++i)
-      hash = xxh3(rows.row(i), size_t{rows.width} * sizeof(float), hash);
+      hash = xxh3(rows.at(i), rows.row_bytes(), hash);
   }
   return hash;
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <utility>
 
 #include "base/error.h"
 #include "state/session.h"
@@ -37,14 +36,15 @@ ModelDesc one_row_short(ModelDesc d, const std::string& state, uint32_t more = 0
   return exact_rings(std::move(d), more);
 }
 
-class Rings : public testing::TestWithParam<const char*> {
+class Rings : public testing::TestWithParam<std::tuple<const char*, KvFormat>> {
  protected:
   // Three wraps of the longest ring, and some.
   static constexpr uint32_t kLength = 600;
 
   std::unique_ptr<Decoder> decoder(const ModelDesc& desc) {
     return std::make_unique<Decoder>(desc, *model.pack, kernels(available_isas().back()), pool,
-                                     DecoderOptions{.context = kRingContext, .kv = KvFormat::f32}, test::unqualified());
+                                     DecoderOptions{.context = kRingContext, .kv = std::get<1>(GetParam())},
+                                     test::unqualified());
   }
   // Runs tokens `from` .. `to` - 1 in calls of `piece`, and keeps their logits in `logits`.
   void run(Decoder& on, uint32_t from, uint32_t to, uint32_t piece, std::vector<float>& logits) const {
@@ -65,7 +65,7 @@ class Rings : public testing::TestWithParam<const char*> {
       const StateRows &x = a.state(s.name), &y = b.state(s.name);
       const uint32_t rows = end / s.ratio;
       for (uint32_t i = s.reach == 0 || rows < s.reach ? 0 : rows - s.reach + 1; i < rows; ++i)
-        if (std::memcmp(x.row(i), y.row(i), size_t{s.width} * sizeof(float)) != 0) return false;
+        if (std::memcmp(x.at(i), y.at(i), x.row_bytes()) != 0) return false;
     }
     return true;
   }
@@ -106,14 +106,17 @@ class Rings : public testing::TestWithParam<const char*> {
     run(*truth, 0, kLength, 100, want);
   }
 
-  const test::TestModel model{HfCheckpoint::open(std::string("tests/golden/deepseek_v4/") + GetParam()), true};
+  const test::TestModel model{HfCheckpoint::open(std::string("tests/golden/deepseek_v4/") + std::get<0>(GetParam())),
+                              true};
   const ModelDesc positional = no_rings(model.desc);
   const std::vector<int32_t> tokens = test::test_tokens(model.desc, kLength, 4);
   WorkerPool pool{test::pool_options(1)};
   std::unique_ptr<Decoder> truth;
   std::vector<float> want = room();
 };
-INSTANTIATE_TEST_SUITE_P(Models, Rings, testing::Values("mixed", "fine", "coarse"));
+INSTANTIATE_TEST_SUITE_P(Models, Rings,
+                         testing::Combine(testing::Values("mixed", "fine", "coarse"), testing::Values(KvFormat::f32)));
+INSTANTIATE_TEST_SUITE_P(F16, Rings, testing::Values(std::tuple("coarse", KvFormat::f16)));
 
 TEST_P(Rings, EveryWayGivesTheBitsOfRowsThatAreKeptForEver) {
   const ModelDesc exact = exact_rings(model.desc);
@@ -205,12 +208,12 @@ TEST_P(Rings, HashesSeeWhatALaterPassCanSee) {
   const uint64_t hash = once->kv_hash(kLength);
   for (const StateSpec& s : model.desc.states) {
     const uint32_t rows = kLength / s.ratio;
-    float& last = once->state(s.name).row(rows - 1)[s.width - 1];
-    const float was = std::exchange(last, last + 1);
+    const StateRows& state = once->state(s.name);
+    state.at(rows - 1)[state.row_bytes() - 1] ^= 1;
     EXPECT_NE(once->kv_hash(kLength), hash) << s.name;
-    last = was;
+    state.at(rows - 1)[state.row_bytes() - 1] ^= 1;
     if (s.reach == 0) continue;
-    once->state(s.name).row(rows - s.reach)[0] += 1;
+    state.at(rows - s.reach)[0] ^= 1;
     EXPECT_EQ(once->kv_hash(kLength), hash) << s.name << ": no later pass reads this row";
   }
 }
@@ -257,16 +260,17 @@ TEST(RingRows, AreWideEnoughAndRoundedToRunsOfTheirReach) {
 
 TEST(RingRows, TakeNoPartInTheGrowthAndAreCounted) {
   const test::TestModel model(HfCheckpoint::open("tests/golden/deepseek_v4/mixed"), true);
-  uint64_t fixed = 0, growing = 0;
-  for (const StateSpec& s : model.desc.states) {
-    if (s.reach != 0)
-      fixed += ring_rows(s.reach) * s.width * sizeof(float);
-    else
-      growing += uint64_t{s.width} * kSlots / s.ratio * sizeof(float);
+  for (const KvFormat kv : {KvFormat::f32, KvFormat::f16}) {
+    uint64_t fixed = 0, growing = 0;
+    for (const StateSpec& s : model.desc.states) {
+      const bool pooled = s.name.ends_with("_rows");  // of a compressor or an indexer
+      const uint64_t row = uint64_t{s.width} * (pooled || kv == KvFormat::f32 ? 4 : 2);
+      (s.reach != 0 ? fixed : growing) += row * (s.reach != 0 ? ring_rows(s.reach) : kSlots / s.ratio);
+    }
+    EXPECT_EQ(kv_bytes(model.desc, kv, 0), fixed);
+    EXPECT_EQ(kv_bytes(model.desc, kv, 1), fixed + growing);
+    EXPECT_EQ(kv_bytes(model.desc, kv, 12800), fixed + 100 * growing);
   }
-  EXPECT_EQ(kv_bytes(model.desc, KvFormat::f32, 0), fixed);
-  EXPECT_EQ(kv_bytes(model.desc, KvFormat::f32, 1), fixed + growing);
-  EXPECT_EQ(kv_bytes(model.desc, KvFormat::f32, 12800), fixed + 100 * growing);
   // No ring where it would be longer than the text.
   ModelDesc d = model.desc;
   d.context = 200;

@@ -10,7 +10,9 @@ namespace {
 
 uint64_t round_up(uint64_t x, uint64_t unit) { return (x + unit - 1) / unit * unit; }
 
-uint64_t row_bytes(const StateSpec& spec) { return uint64_t{spec.width} * sizeof(float); }
+RowFormat row_format(const StateSpec& spec, KvFormat format) {
+  return spec.cached && format == KvFormat::f16 ? RowFormat::f16 : RowFormat::f32;
+}
 
 // 0: the rows are kept for ever, as those of a window that is no shorter than the text.
 uint32_t rows_of_ring(const ModelDesc& desc, const StateSpec& spec) {
@@ -22,9 +24,10 @@ uint32_t rows_of_ring(const ModelDesc& desc, const StateSpec& spec) {
 }
 
 // Of a chunk, or of the whole ring.
-uint64_t state_bytes(const StateSpec& spec, uint32_t ring) {
+uint64_t state_bytes(const StateSpec& spec, RowFormat format, uint32_t ring) {
   STET_CHECK(spec.ratio != 0 && kSlots % spec.ratio == 0);
-  return round_up(row_bytes(spec) * (ring != 0 ? ring : kSlots / spec.ratio), 64);
+  const StateRows shape{nullptr, 0, spec.width, spec.ratio, ring, format};
+  return round_up(shape.row_bytes() * (ring != 0 ? ring : shape.rows_of_chunk()), 64);
 }
 
 }  // namespace
@@ -47,14 +50,14 @@ StatePlan plan_state(const ModelDesc& desc, KvFormat format) {
     fail(Code::kUnsupported,
          "the q8 KV cache needs attention heads of a multiple of 32 elements; this model has {}: use --kv f16",
          desc.head_dim);
-  if (!desc.states.empty() && format != KvFormat::f32)
-    fail(Code::kUnsupported, "stet keeps the cached rows of this model ({}) in f32 only so far: use --kv f32",
+  if (!desc.states.empty() && format == KvFormat::q8)
+    fail(Code::kUnsupported, "stet keeps the cached rows of this model ({}) in f16 or f32: use --kv f16",
          desc.architecture);
   plan.kv.chunk_stride = plan.kv.chunk_bytes() * desc.layers;
   for (const StateSpec& spec : desc.states) {
     const uint32_t ring = rows_of_ring(desc, spec);
     if (ring != 0) plan.rings.push_back({spec.reach, ring});
-    (ring != 0 ? plan.fixed_bytes : plan.kv.chunk_stride) += state_bytes(spec, ring);
+    (ring != 0 ? plan.fixed_bytes : plan.kv.chunk_stride) += state_bytes(spec, row_format(spec, format), ring);
   }
   return plan;
 }
@@ -66,8 +69,9 @@ std::map<std::string, StateRows> place_states(const ModelDesc& desc, const State
   for (const StateSpec& spec : desc.states) {
     const uint32_t ring = rows_of_ring(desc, spec);
     uint8_t*& first = ring != 0 ? next_ring : next;
-    rows[spec.name] = {first, plan.chunk_bytes(), spec.width, spec.ratio, ring};
-    first += state_bytes(spec, ring);
+    const RowFormat format = row_format(spec, plan.kv.format);
+    rows[spec.name] = {first, plan.chunk_bytes(), spec.width, spec.ratio, ring, format};
+    first += state_bytes(spec, format, ring);
   }
   return rows;
 }

@@ -10,19 +10,25 @@
 
 namespace stet {
 
+enum class RowFormat : uint8_t { f32, f16 };
+
 struct StateRows {
-  uint8_t* first = nullptr;  // row 0, 64-byte aligned
-  size_t chunk_stride = 0;   // bytes from one chunk of positions to the next
-  uint32_t width = 0;        // floats a row
-  uint32_t ratio = 1;        // a power of two up to kSlots
-  uint32_t ring = 0;         // rows of the ring; 0: no ring
+  uint8_t* first = nullptr;           // row 0, 64-byte aligned
+  size_t chunk_stride = 0;            // bytes from one chunk of positions to the next
+  uint32_t width = 0;                 // elements a row
+  uint32_t ratio = 1;                 // a power of two up to kSlots
+  uint32_t ring = 0;                  // rows of the ring; 0: no ring
+  RowFormat format = RowFormat::f32;  // of the elements: state_row_values.h reads and writes any
 
   uint32_t rows_of_chunk() const { return kSlots / ratio; }
-  float* row(uint32_t i) const {
-    if (ring != 0) return reinterpret_cast<float*>(first) + size_t{i % ring} * width;
+  size_t row_bytes() const { return size_t{width} * (format == RowFormat::f16 ? 2 : 4); }
+  uint8_t* at(uint32_t i) const {
+    if (ring != 0) return first + i % ring * row_bytes();
     const uint32_t n = rows_of_chunk();
-    return reinterpret_cast<float*>(first + i / n * chunk_stride) + size_t{i % n} * width;
+    return first + i / n * chunk_stride + i % n * row_bytes();
   }
+  // REQUIRES: f32
+  float* row(uint32_t i) const { return reinterpret_cast<float*>(at(i)); }
 };
 
 }  // namespace stet

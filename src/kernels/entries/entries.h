@@ -24,7 +24,7 @@ namespace stet {
 inline uint32_t visible_entries(uint32_t t, uint32_t ratio) { return (t + 1) / ratio; }
 
 struct PoolSpec {
-  StateRows rows;     // width 2 * width of c
+  StateRows rows;     // width 2 * width of c, f32
   StateRows entries;  // width `size`
   bool overlap = false;
 

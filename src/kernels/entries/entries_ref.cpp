@@ -4,6 +4,7 @@
 #include "kernels/common/attention_ref.h"
 #include "kernels/common/best_ref.h"
 #include "kernels/common/math_ref.h"
+#include "kernels/common/state_row_values.h"
 #include "kernels/entries/entries.h"
 
 namespace stet {
@@ -48,8 +49,11 @@ void choose_entries_ref(const ChooseSpec& spec, uint32_t t, const float* q, cons
     return;
   }
   thread_local std::vector<uint64_t> keys;
+  thread_local std::vector<float> space;  // of an entry that is not f32
   keys.resize(seen);
-  for (uint32_t j = 0; j < seen; ++j) keys[j] = best_key(entry_score(spec, q, weight, spec.keys.row(j)), j);
+  space.resize(spec.keys.width);
+  for (uint32_t j = 0; j < seen; ++j)
+    keys[j] = best_key(entry_score(spec, q, weight, load_row(spec.keys, j, space.data())), j);
   best_first(keys, count);
   for (uint32_t i = 0; i < count; ++i) chosen[i] = static_cast<float>(index_of_key(keys[i]));
   std::sort(chosen, chosen + count);

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernels/common/attention_ref.h"
+#include "kernels/common/state_row_values.h"
 #include "kernels/entries/entries.h"
 #include "kernels/rounding/rounding.h"
 #include "kernels/union_attend/union_attend.h"
@@ -21,11 +22,16 @@ struct KeyList {
   std::vector<const float*> keys;
   std::vector<size_t> ends;
 
-  void clear() {
+  // At most that many keys of so many elements follow.
+  void clear(size_t most, uint32_t width) {
     keys.clear();
     ends.clear();
+    if (space_.size() < most * width) space_.resize(most * width);
   }
   // Keys of one chunk follow each other.
+  void add(uint32_t chunk, const StateRows& rows, uint32_t i) {
+    add(chunk, load_row(rows, i, space_.data() + keys.size() * rows.width));
+  }
   void add(uint32_t chunk, const float* key) {
     if (keys.empty() || chunk != chunk_) ends.push_back(keys.size());
     chunk_ = chunk;
@@ -35,13 +41,14 @@ struct KeyList {
 
  private:
   uint32_t chunk_ = 0;
+  std::vector<float> space_;  // of keys that are not f32
 };
 
 // Rows `first` .. end - 1 of the window. Their chunks are those of the absolute position; as a checkpoint has it, of
 // their slots.
 void add_window(const UnionSpec& spec, uint32_t first, uint32_t end, KeyList& list) {
   for (uint32_t p = first; p < end; ++p)
-    list.add(spec.rounded ? (p - first) / kRoundedChunk : p / kSlots, spec.rows.row(p));
+    list.add(spec.rounded ? (p - first) / kRoundedChunk : p / kSlots, spec.rows, p);
 }
 
 // The chunk of key i behind the window's rows, position t being the last of them or the one after: chunks of the list,
@@ -50,14 +57,20 @@ uint32_t chunk_behind(const UnionSpec& spec, uint32_t t, uint32_t i) {
   return spec.rounded ? (spec.window + i) / kRoundedChunk : t / kSlots + 1 + i / kSlots;
 }
 
-void add_entries(const UnionSpec& spec, uint32_t t, const float* chosen, KeyList& list) {
+// How many entries the row attends to.
+uint32_t attended_entries(const UnionSpec& spec, uint32_t t) {
   const uint32_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
-  const bool listed = spec.top != 0 && seen > spec.top;
-  const uint32_t count = listed ? spec.top : seen;
+  return spec.top != 0 ? std::min(seen, spec.top) : seen;
+}
+
+void add_entries(const UnionSpec& spec, uint32_t t, const float* chosen, KeyList& list) {
+  const uint32_t count = attended_entries(spec, t);
+  if (count == 0) return;
+  const uint32_t seen = visible_entries(t, spec.entries.ratio);
   for (uint32_t i = 0; i < count; ++i) {
     // Whatever a damaged list holds, only entries that the row sees are read.
-    const uint32_t j = listed ? std::min(static_cast<uint32_t>(std::max(chosen[i], 0.0f)), seen - 1) : i;
-    list.add(chunk_behind(spec, t, i), spec.entries.row(j));
+    const uint32_t j = count < seen ? std::min(static_cast<uint32_t>(std::max(chosen[i], 0.0f)), seen - 1) : i;
+    list.add(chunk_behind(spec, t, i), spec.entries, j);
   }
 }
 
@@ -109,7 +122,7 @@ void attend_list(const UnionSpec& spec, uint32_t head, const float* q, const Key
 
 void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
   thread_local KeyList list;
-  list.clear();
+  list.clear(size_t{std::min(t + 1, spec.window)} + attended_entries(spec, t), spec.rows.width);
   add_window(spec, t < spec.window ? 0 : t - spec.window + 1, t + 1, list);
   add_entries(spec, t, chosen, list);
   attend_list(spec, head, q, list, y);
@@ -118,7 +131,7 @@ void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const fl
 void block_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* block, uint32_t n,
                       float* y) {
   thread_local KeyList list;
-  list.clear();
+  list.clear(std::min(t, spec.window), spec.rows.width);
   add_window(spec, t < spec.window ? 0 : t - spec.window, t, list);
   for (uint32_t i = 0; i < n; ++i) list.add(chunk_behind(spec, t, i), block + size_t{i} * spec.rows.width);
   attend_list(spec, head, q, list, y);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/common/state_row_values.h"
 #include "kernels/heads/heads.h"
 #include "kernels/rounding/rounding.h"
 #include "replay/row_ops.h"
@@ -13,7 +14,7 @@ void row_cache_row(const Kernels&, const Command& c, const StepParams& params, u
   std::copy_n(c.in->row(row), width, y);
   rotate_tail_ref(y, width, spec.rope.at(t), spec.rope.dim, false);
   if (spec.rounded) round_cached(y, width, spec.rope.dim);
-  if (spec.rows.width != 0) std::copy_n(y, width, spec.rows.row(t));
+  if (spec.rows.width != 0) store_row(spec.rows, t, y);
 }
 
 }  // namespace stet

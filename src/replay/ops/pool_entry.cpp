@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/common/state_row_values.h"
 #include "kernels/heads/heads.h"
 #include "kernels/rounding/rounding.h"
 #include "replay/row_ops.h"
@@ -19,7 +20,7 @@ void row_pool_entry(const Kernels& kernels, const Command& c, const StepParams& 
   if (spec.rounded) round_bf16(y, size);
   rotate_tail_ref(y, size, spec.rope.at(entry * ratio), spec.rope.dim, false);
   if (spec.rounded) spec.indexed ? round_indexed(y, size) : round_cached(y, size, spec.rope.dim);
-  std::copy_n(y, size, spec.pool.entries.row(entry));
+  store_row(spec.pool.entries, entry, y);
 }
 
 }  // namespace stet

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 import transformers
 
+import cache_f16
 import checkpoint
 import hf
 import mutants
@@ -323,6 +324,7 @@ def make(name: str, spec: dict, out: str, trials: int) -> None:
     with open(os.path.join(folder, "golden.json"), "w", encoding="utf-8") as file:
         json.dump(record, file)
         file.write("\n")
+    cache_f16.add(folder, trials)
     print(name, record["tolerance"], error, min(wrong.values()), record["checkpoint"]["layer_by_layer"], flush=True)
 
 
