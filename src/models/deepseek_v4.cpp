@@ -19,10 +19,8 @@
 #include "models/deepseek_v4_parts.h"
 #include "models/rope_frequencies.h"
 
-namespace stet {
+namespace stet::deepseek_v4 {
 namespace {
-
-using namespace deepseek_v4;
 
 constexpr std::array<std::string_view, 1> kNoConsequence = {"context_length"};
 
@@ -279,8 +277,6 @@ void record_logits(const ModelDesc& d, const ModelWeights& w, ListBuilder& list)
 
 }  // namespace
 
-namespace deepseek_v4 {
-
 void record_block(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, uint32_t block, Rows rows) {
   Program(d, w, list, rows).layer(block);
 }
@@ -307,8 +303,6 @@ void record_head(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, c
   list.rmsnorm(prefix + "output_norm", x, w.vector(prefix + "output_norm.weight"), d.norm_eps, h);
   list.matvec("output", w.matrix("output.weight"), h, list.buffer("logits", d.vocab));
 }
-
-}  // namespace deepseek_v4
 
 namespace {
 
@@ -367,8 +361,12 @@ void check_table(const TensorSource& source, const std::string& name, uint32_t e
 }
 
 }  // namespace
+}  // namespace stet::deepseek_v4
+
+namespace stet {
 
 ModelDesc describe_deepseek_v4(const TensorSource& source) {
+  using namespace deepseek_v4;
   ModelDesc d;
   const auto s = std::make_shared<Settings>();
   ConfigReader config(source, "deepseek_v4");
@@ -384,8 +382,8 @@ ModelDesc describe_deepseek_v4(const TensorSource& source) {
   for (uint32_t l = 0; l < std::min(d.layers, s->hash_layers); ++l)
     check_table(source, named(l, "ffn_experts_of_token.weight"), s->experts);
   d.settings = s;
-  d.states = deepseek_v4::all_states(d);
-  d.tensors = deepseek_v4::all_tensors(d);
+  d.states = all_states(d);
+  d.tensors = all_tensors(d);
   d.record_body = record_streams;
   d.record_head = record_logits;
   add_draft(source, d, *s);
