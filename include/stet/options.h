@@ -25,7 +25,7 @@ struct Options {
   std::string cache_dir;         // empty: the user's
   std::string replay = "replayed";  // eager, recorded, replayed
   uint32_t prompt_rows = 128;    // prompt tokens run together, 1 .. 128
-  std::string draft = "none";    // none, ngram, model:FILE
+  std::string draft = "none";    // none, ngram, mtp, dspark, model:FILE
   uint32_t draft_depth = 0;      // proposals a step, 1 .. 15; 0: the draft's default
   bool qualify = true;           // compare the kernels with the reference before the first use of a model
 

@@ -122,7 +122,9 @@ void add_files(Json& json, const Engine::Parts& parts, bool hash_files) {
   json["pack"] = or_unproven(parts.info.pack_key);
   json["draft"] = std::string(parts.draft_kind->name);
   const std::string draft_file = draft_argument(o.draft);
-  const Json draft = hash_files && !draft_file.empty() ? hashed_files(*open_model(draft_file, o.cache_dir)) : Json::array();
+  Json draft = Json::array();
+  if (parts.draft_kind->own) draft = files;  // a part of the model
+  if (hash_files && !draft_file.empty()) draft = hashed_files(*open_model(draft_file, o.cache_dir));
   json["draft_sha256"] = or_unproven(combined_hash(draft));
 }
 

@@ -1,10 +1,13 @@
 #include "engine/parts.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "device/cache_dir.h"
 #include "device/memory.h"
 #include "device/topology.h"
 #include "engine/model_names.h"
+#include "models/draft_desc.h"
 
 namespace stet {
 namespace {
@@ -69,9 +72,11 @@ Engine::Parts::Parts(const Options& o) : options(o) {
 }
 
 void Engine::Parts::open_model_file() {
-  source = open_model(options.model, options.cache_dir);
+  source = open_model(options.model, options.cache_dir, draft_kind->own);
   desc = describe_model(*source);
   choose_activations(desc, options.activations);
+  // Before the weights are read, which may take long.
+  if (draft_kind->own) check_own_draft(draft_kind->name, desc, cuda.has_value());
   if (names_vocabulary(*source)) {
     tokenizer = std::make_unique<Tokenizer>(source->metadata());
     if (tokenizer->size() != desc.vocab)
@@ -181,14 +186,16 @@ DraftContext Engine::Parts::draft_context(std::string argument) const {
                        .kv = kv_format(options.kv),
                        .cuda = cuda ? &*cuda : nullptr,
                        .pack = pack_options(),
-                       .arm = arm_options()};
+                       .arm = arm_options(),
+                       .decoder = decoder.get()};
 }
 
 void Engine::Parts::make_draft() {
   info.draft = options.draft;
   info.history_accelerated = draft_kind->history_accelerated;
   if (draft_kind->make == nullptr) return;
-  info.draft_depth = options.draft_depth == 0 ? kDefaultDepth : options.draft_depth;
+  const uint32_t usual = draft_kind->own ? std::min(desc.draft->depth, kMaxDepth) : kDefaultDepth;
+  info.draft_depth = options.draft_depth == 0 ? usual : options.draft_depth;
   draft = draft_kind->make(draft_context(draft_argument(options.draft)));
 }
 

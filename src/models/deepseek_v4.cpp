@@ -19,10 +19,8 @@
 #include "models/deepseek_v4_parts.h"
 #include "models/rope_frequencies.h"
 
-namespace stet {
+namespace stet::deepseek_v4 {
 namespace {
-
-using namespace deepseek_v4;
 
 constexpr std::array<std::string_view, 1> kNoConsequence = {"context_length"};
 
@@ -304,8 +302,6 @@ void record_logits(const ModelDesc& d, const ModelWeights& w, ListBuilder& list)
 
 }  // namespace
 
-namespace deepseek_v4 {
-
 const Buffer* eight_bit(const ModelDesc& d, ListBuilder& list, std::string name, const Buffer* in, uint32_t runs) {
   if (d.activations != ActivationMode::checkpoint) return in;
   const Buffer* to = list.buffer(in->name + "_8", in->width);
@@ -343,8 +339,6 @@ void record_head(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, c
   list.rmsnorm(prefix + "output_norm", x, w.vector(prefix + "output_norm.weight"), d.norm_eps, h).rounded = rounded;
   list.matvec("output", w.matrix("output.weight"), h, list.buffer("logits", d.vocab));
 }
-
-}  // namespace deepseek_v4
 
 namespace {
 
@@ -403,8 +397,12 @@ void check_table(const TensorSource& source, const std::string& name, uint32_t e
 }
 
 }  // namespace
+}  // namespace stet::deepseek_v4
+
+namespace stet {
 
 ModelDesc describe_deepseek_v4(const TensorSource& source) {
+  using namespace deepseek_v4;
   ModelDesc d;
   const auto s = std::make_shared<Settings>();
   ConfigReader config(source, "deepseek_v4");
@@ -425,8 +423,8 @@ ModelDesc describe_deepseek_v4(const TensorSource& source) {
   d.settings = s;
   d.has_checkpoint_mode = true;
   d.declares_checkpoint_mode = !activations.empty();
-  d.states = deepseek_v4::all_states(d);
-  d.tensors = deepseek_v4::all_tensors(d);
+  d.states = all_states(d);
+  d.tensors = all_tensors(d);
   d.record_body = record_streams;
   d.record_head = record_logits;
   add_draft(source, d, *s);

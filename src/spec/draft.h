@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ class Draft {
   virtual void begin(const SamplingParams& sampling) { (void)sampling; }
   // Appends at most `depth` proposals for the positions behind view.tokens.
   virtual void propose(const SessionView& view, uint32_t depth, std::vector<int32_t>& proposals) = 0;
+  // Of the proposals that the last propose() appended: the logit of each being accepted if all before it are. Empty: the
+  // draft makes none.
+  virtual std::span<const float> confidences() const { return {}; }
   // How a device makes the same proposals by itself; the default: it does not, and steps end on the host.
   virtual DeviceDraft on_device() { return {}; }
 };
@@ -46,6 +50,7 @@ struct DraftContext {
   const CudaDeviceInfo* cuda = nullptr;  // the device that the target runs on; null: the processor. Outlives the draft
   PackOptions pack;
   ArmOptions arm;
+  Decoder* decoder = nullptr;  // the target's, for drafts that read its rows. Outlives the draft
 };
 
 struct DraftKind {
@@ -53,10 +58,18 @@ struct DraftKind {
   // Learns from the text it continues: its rate says little about new text, and is printed as such.
   bool history_accelerated;
   std::unique_ptr<Draft> (*make)(const DraftContext& context);  // null for "none"
+  bool own;  // blocks of the target's checkpoint: its source has to be opened with them
 };
 
 // "none", "ngram", "model:FILE". Throws Error(kUsage) listing what there is.
 const DraftKind& draft_kind(std::string_view text);
 std::string draft_argument(std::string_view text);
+
+// Whether a draft of that name is blocks of the target's checkpoint; false for names that are none.
+bool is_own_draft(std::string_view name);
+// Throws Error(kUnsupported), naming what the target has instead, unless it has the blocks of the draft `name` and runs on the
+// processor; Error(kUsage) for an argument.
+void check_own_draft(std::string_view name, const DraftContext& context);
+void check_own_draft(std::string_view name, const ModelDesc& target, bool cuda);
 
 }  // namespace stet

@@ -21,7 +21,7 @@ class DraftLists {
   // difference.
   DraftLists(Decoder& target, const std::vector<Ask>& lists, const ArmOptions& arm);
 
-  // A list of that pass whose width is the least that is enough.
+  // The first list of that pass that is wide enough.
   void run(DraftPass pass, const StepParams& params);
   // Rows of the positions below can be read, and those of its own be stored.
   void reach(uint32_t positions);

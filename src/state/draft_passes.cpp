@@ -5,15 +5,32 @@
 #include "base/error.h"
 
 namespace stet {
+namespace {
 
-MtpPasses::MtpPasses(Decoder& target, const ArmOptions& arm)
-    : lists_(target,
-             {{DraftPass::rows, kNarrowRows, RowSet::pass},
-              {DraftPass::rows, kWideRows, RowSet::pass},
-              {DraftPass::first, 1, RowSet::pass},
-              {DraftPass::next, 1, RowSet::pass},
-              {DraftPass::head, 1, RowSet::head}},
-             arm) {}
+// A list a width, as the target has them.
+void add_widths(DraftPass pass, RowSet rows, std::vector<DraftLists::Ask>& lists) {
+  for (uint32_t width = 1; width <= kNarrowRows; ++width) lists.push_back({pass, width, rows});
+}
+
+std::vector<DraftLists::Ask> mtp_lists() {
+  std::vector<DraftLists::Ask> lists = {
+      {DraftPass::first, 1, RowSet::pass}, {DraftPass::next, 1, RowSet::pass}, {DraftPass::head, 1, RowSet::head}};
+  add_widths(DraftPass::rows, RowSet::pass, lists);
+  lists.push_back({DraftPass::rows, kWideRows, RowSet::pass});
+  return lists;
+}
+
+std::vector<DraftLists::Ask> dspark_lists() {
+  std::vector<DraftLists::Ask> lists;
+  add_widths(DraftPass::block, RowSet::pass, lists);
+  add_widths(DraftPass::head, RowSet::head, lists);
+  lists.push_back({DraftPass::choose, 1, RowSet::head});
+  return lists;
+}
+
+}  // namespace
+
+MtpPasses::MtpPasses(Decoder& target, const ArmOptions& arm) : lists_(target, mtp_lists(), arm) {}
 
 void MtpPasses::rows(std::span<const int32_t> behind, uint32_t position) {
   lists_.reach(position + static_cast<uint32_t>(behind.size()));
@@ -41,12 +58,7 @@ const float* MtpPasses::step(DraftPass pass, int32_t behind, uint32_t position) 
 const float* MtpPasses::first(int32_t behind, uint32_t position) { return step(DraftPass::first, behind, position); }
 const float* MtpPasses::next(int32_t behind, uint32_t position) { return step(DraftPass::next, behind, position); }
 
-DSparkPasses::DSparkPasses(Decoder& target, const ArmOptions& arm)
-    : lists_(target,
-             {{DraftPass::block, kNarrowRows, RowSet::pass},
-              {DraftPass::head, kNarrowRows, RowSet::head},
-              {DraftPass::choose, 1, RowSet::head}},
-             arm) {}
+DSparkPasses::DSparkPasses(Decoder& target, const ArmOptions& arm) : lists_(target, dspark_lists(), arm) {}
 
 void DSparkPasses::block(int32_t anchor, uint32_t rows, uint32_t position) {
   STET_CHECK(position >= 1 && rows >= 1 && rows <= kNarrowRows);

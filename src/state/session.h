@@ -13,6 +13,7 @@ namespace stet {
 struct SessionView {
   std::span<const int32_t> tokens;  // prompt and output, all committed
   uint32_t prompt_tokens = 0;
+  uint32_t cached_tokens = 0;  // leading ones whose rows the target has
 };
 
 class Session {
@@ -27,7 +28,7 @@ class Session {
   std::span<const int32_t> tokens() const { return tokens_; }
   std::span<const int32_t> prompt() const { return tokens().first(prompt_tokens_); }
   std::span<const int32_t> output() const { return tokens().subspan(prompt_tokens_); }
-  SessionView view() const { return {tokens_, prompt_tokens_}; }
+  SessionView view() const { return {tokens_, prompt_tokens_, cached_}; }
 
   uint32_t committed_tokens() const { return static_cast<uint32_t>(tokens_.size()); }
   // Leading tokens that have KV rows. A pass begins at restorable() of it: behind a long pass that failed, rings have lost some.

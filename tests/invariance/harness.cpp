@@ -64,7 +64,8 @@ std::unique_ptr<Draft> Machine::draft(const std::string& name) {
                     .context = decoder_.options().context,
                     .kv = decoder_.options().kv,
                     .pack = {},
-                    .arm = unqualified()});
+                    .arm = unqualified(),
+                    .decoder = &decoder_});
 }
 
 bool Ask::stop(int32_t token) const { return std::ranges::find(stops, token) != stops.end(); }

@@ -26,12 +26,26 @@ class Mtp:
 
     def forward(self, h: np.ndarray, next_tokens: list[int]) -> np.ndarray:
         """h (n, m, hidden): the target's streams after its last layer, before hc_head; logits (n, vocab)."""
+        return self.model.logits(self.streams(h, next_tokens), "mtp.0.")
+
+    def draft(self, h: np.ndarray, token: int, count: int) -> list[int]:
+        """h (m, hidden): the target's streams of the next row, token: the one behind it. Greedy drafts of the `count`
+        after that; beyond the first, the block's own streams take the target's place. Their rows stay in the state."""
+        tokens, h = [], h[None]
+        for _ in range(count):
+            h = self.streams(h, [token])
+            token = int(best(self.model.logits(h, "mtp.0.")[0], 1)[0])
+            tokens.append(token)
+        return tokens
+
+    def streams(self, h: np.ndarray, next_tokens: list[int]) -> np.ndarray:
+        """The block's own streams, (n, m, hidden)."""
         m, rows = self.model, self.rows + np.arange(len(h))
         embedding = m.norm(m.weights["embed.weight"][np.asarray(next_tokens)], "mtp.0.enorm.weight")
         x = m.fp8_linear(embedding, "mtp.0.e_proj.weight")[:, None, :]
         x = m.round.bf16(x + m.fp8_linear(m.norm(h, "mtp.0.hnorm.weight"), "mtp.0.h_proj.weight"))
         self.rows += len(h)
-        return m.logits(m.causal_block("mtp.0", x, next_tokens, rows, self.state), "mtp.0.")
+        return m.causal_block("mtp.0", x, next_tokens, rows, self.state)
 
 
 def taps(model: Model, streams: np.ndarray, layers: list[int]) -> np.ndarray:
