@@ -70,7 +70,10 @@ void Qualifier::row_ops() {
   for (const CommandList* list : scope.lists)
     for (const Command& c : list->commands) {
       const uint32_t in_width = c.in == nullptr ? 0 : c.in->width;
-      if (row_op(c.op) == nullptr || !seen.emplace(c.op, c.weight, in_width, c.out->width, describe_spec(c.spec)).second) continue;
+      if (row_op(c.op) == nullptr ||
+          !seen.emplace(c.op, c.weight, in_width, c.out->width, describe_matrix(c.matrix) + describe_spec(c.spec))
+               .second)
+        continue;
       RowSample sample(c);
       for (uint32_t round = 0; round < kRounds; ++round) {
         sample.fill(round);
