@@ -133,16 +133,6 @@ std::vector<StateSpec> all_states(const ModelDesc& d) {
 
 // ---- layer program
 
-// The experts' products go row by row with activations in f32.
-const PackedMatrix& float_matrix(const ModelWeights& w, const std::string& name) {
-  const PackedMatrix& m = w.matrix(name);
-  if (traits(m.format).integer_block)
-    fail(Code::kUnsupported,
-         "tensor {} is {}; of this architecture stet runs F32, F16 and BF16 (or all in F32: --float)", name,
-         traits(m.format).name);
-  return m;
-}
-
 // Records the layers of one list.
 class Program {
  public:
@@ -297,7 +287,7 @@ class Program {
   void grouped_output(const Buffer* result) {
     const Buffer* low = list.buffer("attention_low", s.o_groups * s.o_rank);
     Command& c = list.row(Op::grouped, name("attn_output_a"), result, low);
-    c.matrix = float_matrix(w, name("attn_output_a.weight"));
+    c.matrix = w.matrix(name("attn_output_a.weight"));
     c.spec = GroupedSpec{s.o_groups};
     c.parts = c.matrix.tiles();
     product("attn_output_b", low, out);
@@ -320,9 +310,9 @@ class Program {
     first->chosen = second->chosen = s.chosen;
     first->limit = s.limit;
     for (uint32_t e = 0; e < s.experts; ++e) {
-      first->gate.push_back(float_matrix(w, name(fmt::format("expert.{}.gate.weight", e))));
-      first->up.push_back(float_matrix(w, name(fmt::format("expert.{}.up.weight", e))));
-      second->down.push_back(float_matrix(w, name(fmt::format("expert.{}.down.weight", e))));
+      first->gate.push_back(w.matrix(name(fmt::format("expert.{}.gate.weight", e))));
+      first->up.push_back(w.matrix(name(fmt::format("expert.{}.up.weight", e))));
+      second->down.push_back(w.matrix(name(fmt::format("expert.{}.down.weight", e))));
     }
     route(routes);
     product("ffn_shared_gate", h, gate);
