@@ -13,7 +13,7 @@ namespace stet {
 
 std::unique_ptr<TensorSource> open_model(const std::string& name, const std::string& cache_dir, bool drafts) {
   if (name.empty()) fail(Code::kUsage, "no model given: name a GGUF file, the folder of a checkpoint from Hugging Face, {}, or synth:GEOMETRY:FORMAT (-m)", kDefaultModel);
-  if (SynthSource::is_name(name)) return open_synthetic(name);
+  if (SynthSource::is_name(name)) return open_synthetic(name, drafts);
   const std::string path = model_path(name, cache_dir);
   struct stat status;
   const bool there = stat(path.c_str(), &status) == 0;

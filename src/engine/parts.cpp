@@ -115,6 +115,7 @@ PackOptions Engine::Parts::pack_options() const {
   if (options.pack != "none") p.cache_dir = options.cache_dir.empty() ? CacheDir::default_path() : options.cache_dir;
   p.mapped = options.pack == "mapped";
   p.dequantize = desc.activations == ActivationMode::f32;
+  p.fp_input = desc.activations == ActivationMode::checkpoint ? ActKind::e4m3 : ActKind::i8;
   p.threads = pool->threads();
   if (options.progress) p.progress = options.progress;
   return p;

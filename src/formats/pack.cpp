@@ -17,6 +17,26 @@ const PackTraits& pack_traits(Format format) {
   return table[static_cast<size_t>(format)];
 }
 
+std::string_view act_name(ActKind kind) {
+  constexpr std::array<std::string_view, kActKinds> kNames = {"f32", "i8", "e4m3"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+bool takes_input(Format format, ActKind kind) {
+  const PackTraits& t = pack_traits(format);
+  switch (kind) {
+    case ActKind::f32:
+      return t.block_term == nullptr || t.plane_term != nullptr;
+    case ActKind::i8:
+      return t.block_term != nullptr;
+    case ActKind::e4m3:
+      return t.plane_term != nullptr;
+  }
+  return false;
+}
+
+ActKind default_input(Format format) { return traits(format).integer_block ? ActKind::i8 : ActKind::f32; }
+
 std::vector<uint8_t> pack_matrix(Format format, const void* blocks, uint32_t rows, uint32_t cols) {
   const FormatTraits& t = traits(format);
   STET_CHECK(cols % t.block_elements == 0);

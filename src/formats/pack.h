@@ -27,6 +27,16 @@ struct BlockTerm {
   int32_t isum;    // exact dot product of the integer weights and the int8 activations
 };
 
+// The same against 32 activations of kind e4m3: adds scale * dx * sum.
+struct PlaneTerm {
+  float scale;  // dw, with the powers of two that make integers of weights and activations
+  float sum;    // docs/numerics.md 3.3
+};
+
+// The forms in which a product reads its input (kernels/common/activations.h).
+enum class ActKind : uint8_t { f32, i8, e4m3 };
+constexpr uint32_t kActKinds = 3;
+
 struct PackTraits {
   Format format;
   bool has_minimum;
@@ -38,9 +48,16 @@ struct PackTraits {
   float (*element)(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column);
   // Integer formats only: the reference for every kernel.
   BlockTerm (*block_term)(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t block, const int8_t* x);
+  // Integer formats that e4m3 activations multiply: likewise. x: 512 times the values, integers below 2^18 in size.
+  PlaneTerm (*plane_term)(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t block, const int32_t* x) = nullptr;
 };
 
 const PackTraits& pack_traits(Format format);
+
+std::string_view act_name(ActKind kind);  // "f32", "i8", "e4m3"
+bool takes_input(Format format, ActKind kind);
+// f32 for float formats, i8 for integer ones.
+ActKind default_input(Format format);
 
 // A packed matrix in memory. Not owned.
 struct PackedMatrix {
@@ -48,6 +65,7 @@ struct PackedMatrix {
   uint32_t rows = 0;  // N
   uint32_t cols = 0;  // K
   const uint8_t* data = nullptr;
+  ActKind input = default_input(format);  // what products with it read; one that the format takes
 
   uint32_t tiles() const { return (rows + kTileRows - 1) / kTileRows; }
   uint64_t tile_bytes() const { return pack_traits(format).tile_bytes(cols); }

@@ -34,6 +34,10 @@ struct IntegerTile {
   }
 };
 
+// 512 times an e4m3 value, an integer v below 2^18 in size, as 512 * high + low: both have v's sign, and 9 bits.
+static inline int32_t plane_high(int32_t v) { return v / 512; }
+static inline int32_t plane_low(int32_t v) { return v % 512; }
+
 static inline void put16(uint8_t* p, uint16_t x) { std::memcpy(p, &x, 2); }
 static inline uint16_t get16(const uint8_t* p) {
   uint16_t x;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/fp.h"
+#include "formats/e4m3/e4m3.h"
 
 namespace stet {
 namespace {
@@ -83,6 +84,49 @@ TEST(Pack, NanOfPowerScalesReachesItsBlockOnly) {
             << t.name << " " << r << " " << k;
       }
   }
+}
+
+// The product of planes against integers of 64 bits. Elements of a block are equal in size, so that every plane sum is
+// as large as it can be: each is below 2^24, where a float holds every integer.
+TEST(Pack, PlaneTermsEqualExactSums) {
+  for (int code = 0; code < 0x7f; code += 3)
+    for (int other = 0; other < 0x7f; other += 7) {
+      BlockE4M3 block = {127, {}};
+      int32_t x[32];
+      int64_t high = 0, middle = 0, low = 0, sum = 0, sizes[3] = {};
+      for (int i = 0; i < 32; ++i) {
+        const bool minus = (code + other + i / 8) % 3 == 0;
+        block.codes[i] = static_cast<uint8_t>(code | (minus ? 0x80 : 0));
+        x[i] = integer_e4m3(static_cast<uint8_t>(other)) * (i % 5 == 1 ? -1 : 1);
+        const int64_t w = integer_e4m3(block.codes[i]);
+        high += w / 512 * (x[i] / 512), middle += w / 512 * (x[i] % 512) + w % 512 * (x[i] / 512),
+            low += w % 512 * (x[i] % 512);
+        sizes[0] += std::abs(w / 512 * (x[i] / 512)), sizes[2] += std::abs(w % 512 * (x[i] % 512));
+        sizes[1] += std::abs(w / 512 * (x[i] % 512)) + std::abs(w % 512 * (x[i] / 512));
+        sum += w * x[i];
+      }
+      for (const int64_t size : sizes) ASSERT_LT(size, 1 << 24);
+      ASSERT_EQ(sum, (high * 512 + middle) * 512 + low);
+      const auto packed = pack_matrix(Format::e4m3, &block, 1, 128);
+      const PlaneTerm term = pack_traits(Format::e4m3).plane_term(packed.data(), 128, 0, 0, x);
+      // Rounded once where the inner sum fits a float, as here, but for the largest.
+      const float inner = static_cast<float>(static_cast<double>(high * 512 + middle));
+      ASSERT_EQ(term.sum, static_cast<float>(static_cast<double>(inner) * 512 + static_cast<double>(low)))
+          << code << " " << other;
+      ASSERT_EQ(term.scale, 0x1p-18f);
+    }
+}
+
+TEST(Pack, ProductsTakeTheInputsOfTheirFormat) {
+  EXPECT_TRUE(takes_input(Format::bf16, ActKind::f32));
+  EXPECT_FALSE(takes_input(Format::bf16, ActKind::i8));
+  EXPECT_TRUE(takes_input(Format::q4_1, ActKind::i8));
+  EXPECT_FALSE(takes_input(Format::q4_1, ActKind::e4m3) || takes_input(Format::q4_1, ActKind::f32));
+  for (const Format format : {Format::e4m3, Format::mxfp4}) {
+    for (const ActKind kind : {ActKind::f32, ActKind::i8, ActKind::e4m3}) EXPECT_TRUE(takes_input(format, kind));
+    EXPECT_EQ((PackedMatrix{format, 1, 128, nullptr}.input), ActKind::i8);
+  }
+  EXPECT_EQ((PackedMatrix{Format::f16, 1, 128, nullptr}.input), ActKind::f32);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "formats/e4m3/e4m3.h"
 #include "kernels/common/math_ref.h"
 #include "kernels/kernels_test_util.h"
 
@@ -18,20 +19,88 @@ TEST(Kernels, ScalarIsAlwaysThereAndUnknownIsRefused) {
   EXPECT_FALSE(isa_from_name("mmx").has_value());
 }
 
+void expect_quantized(ActKind kind, Fill fill, uint32_t rows) {
+  const uint32_t k = 416;  // the last group of kind e4m3 is short
+  auto x = test::make_values(size_t{rows} * k, fill, rows);
+  x[5] = 0x1p-60f;  // at the floor
+  std::vector<uint8_t> want(activation_bytes(kind, rows, k), 0xee);
+  for (uint32_t m = 0; m < rows; ++m) quantize_ref(x.data() + m * k, m, {kind, rows, k, want.data()});
+  for (Isa isa : available_isas()) {
+    std::vector<uint8_t> got(want.size(), 0x11);
+    for (uint32_t m = 0; m < rows; ++m) kernels(isa).quantize(x.data() + m * k, m, {kind, rows, k, got.data()});
+    EXPECT_EQ(got, want) << isa_name(isa) << " " << act_name(kind);
+  }
+}
+
 TEST(Kernels, QuantizeEqualsTheReference) {
-  for (Fill fill : {Fill::normal, Fill::extreme, Fill::tiny, Fill::nonfinite})
-    for (uint32_t rows : {1u, 3u, 8u, 11u}) {
-      const uint32_t k = 416;
-      auto x = test::make_values(size_t{rows} * k, fill, rows);
-      x[5] = 0x1p-60f;  // at the floor
-      std::vector<uint8_t> want(activation_bytes(ActKind::i8, rows, k), 0xee);
-      for (uint32_t m = 0; m < rows; ++m) quantize_ref(x.data() + m * k, m, {ActKind::i8, rows, k, want.data()});
-      for (Isa isa : available_isas()) {
-        std::vector<uint8_t> got(want.size(), 0x11);
-        for (uint32_t m = 0; m < rows; ++m) kernels(isa).quantize(x.data() + m * k, m, {ActKind::i8, rows, k, got.data()});
-        EXPECT_EQ(got, want) << isa_name(isa);
-      }
+  for (const ActKind kind : {ActKind::i8, ActKind::e4m3})
+    for (Fill fill : {Fill::normal, Fill::extreme, Fill::tiny, Fill::nonfinite})
+      for (uint32_t rows : {1u, 3u, 8u, 11u}) expect_quantized(kind, fill, rows);
+}
+
+// A group of kind e4m3 by its definition, in double: the least power of two not below a / 448, to nearest even.
+void expect_planes(const std::vector<float>& x, Isa isa) {
+  std::vector<uint8_t> out(activation_bytes(ActKind::e4m3, 1, static_cast<uint32_t>(x.size())));
+  const Activations a{ActKind::e4m3, 1, static_cast<uint32_t>(x.size()), out.data()};
+  kernels(isa).quantize(x.data(), 0, a);
+  double largest = 1e-4;
+  for (const float v : x) largest = std::max(largest, std::abs(static_cast<double>(v)));
+  int exponent;
+  const double fraction = std::frexp(largest / 448, &exponent);
+  const double scale = std::ldexp(1.0, exponent - (fraction == 0.5 ? 1 : 0));
+  for (uint32_t i = 0; i < x.size(); ++i) {
+    const PlaneRecord record = plane_record(a, 0, i / 32);
+    ASSERT_EQ(record.d()[0], scale) << largest;
+    int of_value;
+    std::frexp(x[i] / scale, &of_value);
+    const double step = std::ldexp(1.0, std::max(of_value - 1, -6) - 3);
+    const double want = std::nearbyint(x[i] / scale / step) * step * 512;
+    const int high = record.high(0)[PlaneRecord::place(i % 32)], low = record.low(0)[PlaneRecord::place(i % 32)];
+    ASSERT_EQ(high * 512 + low, want) << isa_name(isa) << " " << x[i] << " scale " << scale;
+    ASSERT_TRUE(std::abs(high) < 512 && std::abs(low) < 512 && high * low >= 0) << high << " " << low;
+  }
+}
+
+TEST(Kernels, PlanesAreThePublishedQuantisation) {
+  std::mt19937 rng(11);
+  std::normal_distribution<float> normal;
+  for (const Isa isa : available_isas()) {
+    for (const float size :
+         {1.0f, 448.0f, 1.7500001f, 1e-4f, 1.0680e-4f, 1.0682e-4f, 0.0f, 1e-30f, 1e-44f, 1e30f, 3.4e38f}) {
+      std::vector<float> x(128);
+      for (float& v : x) v = std::max(-1.0f, std::min(1.0f, normal(rng) / 4)) * size;
+      x[77] = size;
+      expect_planes(x, isa);
     }
+    // Every value, every half way between two of them, and their neighbours.
+    std::vector<float> ties;
+    for (int code = 0; code < 0x7e; ++code) {
+      const float low = e4m3_to_f32(static_cast<uint8_t>(code)), high = e4m3_to_f32(static_cast<uint8_t>(code + 1));
+      const float half = (low + high) / 2;
+      for (const float v : {low, half, std::nextafter(half, 0.0f), std::nextafter(half, 1e9f)})
+        for (const float sign : {1.0f, -1.0f}) ties.push_back(sign * v);
+    }
+    for (size_t first = 0; first < ties.size(); first += 127) {
+      std::vector<float> x(128, 0.0f);
+      std::copy(ties.begin() + first, ties.begin() + std::min(ties.size(), first + 127), x.begin());
+      x[127] = 448.0f;
+      expect_planes(x, isa);
+    }
+  }
+}
+
+TEST(Kernels, PlanesOfANonFiniteElement) {
+  std::vector<float> x(160, 1.0f);
+  x[100] = __builtin_inff();
+  std::vector<uint8_t> out(activation_bytes(ActKind::e4m3, 1, 160));
+  const Activations a{ActKind::e4m3, 1, 160, out.data()};
+  for (const Isa isa : available_isas()) {
+    kernels(isa).quantize(x.data(), 0, a);
+    for (uint32_t b = 0; b < 5; ++b) {
+      EXPECT_EQ(std::isnan(plane_record(a, 0, b).d()[0]), b < 4);
+      EXPECT_EQ(plane_record(a, 0, b).high(0)[3], b < 4 ? 0 : 256);
+    }
+  }
 }
 
 // The block rules of the contract, by hand.

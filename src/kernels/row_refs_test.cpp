@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "kernels/experts/experts.h"
 #include "kernels/heads/heads.h"
 #include "kernels/hyper/hyper.h"
+#include "kernels/kernels_test_util.h"
 #include "kernels/route/route.h"
 #include "kernels/union_attend/union_attend.h"
 
@@ -219,6 +221,69 @@ TEST(Experts, OnlyTheUpperEndOfTheGateIsClamped) {
   EXPECT_NEAR(y[0], 2.0 / (1 + std::exp(-2.0)) * 2, 1e-5);
   EXPECT_NEAR(y[1], -5.0 / (1 + std::exp(5.0)) * -2, 1e-6);
   EXPECT_TRUE(std::isnan(y[3]));
+}
+
+// One tile of 16 experts' rows in every format and by every input: the products of the formulas, by the scalar
+// reference.
+struct ExpertFixture {
+  ExpertFixture(Format format, ActKind input) {
+    for (uint32_t e = 0; e < 3; ++e) {
+      first.gate.push_back(matrix(format, input, 48, 256, 10 + e));
+      first.up.push_back(matrix(format, input, 48, 256, 20 + e));
+      second.down.push_back(matrix(format, input, 32, 256, 30 + e));
+    }
+    first.chosen = second.chosen = 2;
+    first.limit = 1.5f;
+    x = test::make_values(256, test::Fill::normal, 4);
+    a = test::make_values(2 * 256, test::Fill::normal, 5);
+    shared = test::make_values(32, test::Fill::normal, 6);
+  }
+  PackedMatrix matrix(Format format, ActKind input, uint32_t rows, uint32_t cols, uint32_t seed) {
+    storage.push_back(test::make_packed(format, rows, cols, test::Fill::normal, seed));
+    storage.back().matrix.input = input;
+    return storage.back().matrix;
+  }
+  static std::vector<float> product(const PackedMatrix& w, uint32_t tile, const float* row) {
+    std::vector<uint8_t> memory(activation_bytes(w.input, 1, w.cols));
+    const Activations act{w.input, 1, w.cols, memory.data()};
+    quantize_ref(row, 0, act);
+    std::vector<float> out(16);
+    matvec_ref(w, tile, act, out.data());
+    return out;
+  }
+
+  std::deque<test::Packed> storage;
+  ExpertsSpec first, second;
+  std::vector<float> x, a, shared;
+  const float route[4] = {2, 0, 0.75f, 0.25f};
+};
+
+void expect_experts(const ExpertFixture& f, Isa isa) {
+  const RowKernels of{kernels(isa).matvec, kernels(isa).quantize};
+  float gate[96], y[32];
+  expert_gate_tile(of, f.first, f.x.data(), f.route, 0, 2, gate);
+  std::vector<float> want = ExpertFixture::product(f.first.gate[2], 2, f.x.data());
+  const std::vector<float> up = ExpertFixture::product(f.first.up[2], 2, f.x.data());
+  swiglu_limit_ref(want.data(), up.data(), 1.5f, 16, want.data());
+  for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(gate[32 + i], want[i] * 0.75f) << isa_name(isa);
+  expert_down_tile(of, f.second, f.a.data(), f.route, f.shared.data(), 1, y);
+  const std::vector<float> y0 = ExpertFixture::product(f.second.down[2], 1, f.a.data());
+  const std::vector<float> y1 = ExpertFixture::product(f.second.down[0], 1, f.a.data() + 256);
+  for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(y[16 + i], (y0[i] + y1[i]) + f.shared[16 + i]) << isa_name(isa);
+}
+
+TEST(Experts, ProductsTakeEveryFormatAndInput) {
+  for (const FormatTraits& t : all_formats())
+    for (const ActKind input : {ActKind::f32, ActKind::i8, ActKind::e4m3}) {
+      if (!takes_input(t.format, input)) continue;
+      SCOPED_TRACE(std::string(t.name) + " by " + std::string(act_name(input)));
+      ExpertFixture f(t.format, input);
+      for (const Isa isa : available_isas()) expect_experts(f, isa);
+      if (!takes_input(t.format, ActKind::e4m3)) continue;
+      // Gate and up may read different kinds.
+      for (PackedMatrix& m : f.first.up) m.input = input == ActKind::i8 ? ActKind::e4m3 : ActKind::i8;
+      for (const Isa isa : available_isas()) expect_experts(f, isa);
+    }
 }
 
 }  // namespace

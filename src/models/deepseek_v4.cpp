@@ -9,6 +9,7 @@
 //               attends to
 //   experts:    the best by sqrt(softplus(Wr h)) + bias, or those of a table by token id;  SwiGLU with clamped inputs
 //   logits:     Whead norm(sum_j pre_j streams_j)
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -25,16 +26,6 @@ namespace {
 constexpr std::array<std::string_view, 1> kNoConsequence = {"context_length"};
 
 // ---- layer program
-
-// The experts' products go row by row with activations in f32.
-const PackedMatrix& float_matrix(const ModelWeights& w, const std::string& name) {
-  const PackedMatrix& m = w.matrix(name);
-  if (traits(m.format).integer_block)
-    fail(Code::kUnsupported,
-         "tensor {} is {}; of this architecture stet runs F32, F16 and BF16 (or all in F32: --activations f32)", name,
-         traits(m.format).name);
-  return m;
-}
 
 // Records the layers of one list.
 class Program {
@@ -65,7 +56,8 @@ class Program {
     if (x == nullptr) begin_site("attn");
     const Buffer* kv = list.buffer("kv", d.head_dim);
     site_ = "attn";
-    narrow_product("attn_kv", eight_bit(x == nullptr ? h : x), kv);
+    eight_of_ = nullptr;
+    eight_bit_product("attn_kv", x == nullptr ? h : x, kv);
     keep_row(kv, w.ropes[s.ratio(l) == 0 ? 0 : 1]);
   }
 
@@ -83,8 +75,21 @@ class Program {
   void norm(std::string_view tensor, const Buffer* in, const Buffer* to) {
     list.rmsnorm(name(tensor), in, vector(tensor), d.norm_eps, to).rounded = rounded;
   }
-  const Buffer* eight_bit(const Buffer* in, uint32_t runs = 1) {
-    return deepseek_v4::eight_bit(d, list, name(site_ + "_" + in->name + "_8"), in, runs);
+  // The input of a product that a checkpoint makes in 8 bits: runs of in->width / runs elements. Weights that are kept
+  // in 8 bits or fewer round their input themselves.
+  const Buffer* eight_bit(const PackedMatrix& m, const Buffer* in, uint32_t runs = 1) {
+    if (!rounded || m.input == ActKind::e4m3) return in;
+    if (eight_of_ != in) eight_ = deepseek_v4::eight_bit(list, name(site_ + "_" + in->name + "_8"), in, runs);
+    eight_of_ = in;
+    return eight_;
+  }
+  void eight_bit_product(std::string_view tensor, const Buffer* in, const Buffer* to) {
+    narrow_product(tensor, eight_bit(matrix(tensor), in), to);
+  }
+  // Of several matrices one that does not round its input, if there is any.
+  static const PackedMatrix& plain_one(const std::vector<PackedMatrix>& matrices) {
+    const auto it = std::ranges::find_if(matrices, [](const PackedMatrix& m) { return m.input != ActKind::e4m3; });
+    return it == matrices.end() ? matrices.front() : *it;
   }
   // A buffer of layers that agree on its width.
   const Buffer* sized(std::string_view what, uint32_t width) {
@@ -103,6 +108,7 @@ class Program {
   // From the streams to h, the site's normed input.
   void begin_site(const std::string& site) {
     site_ = site;
+    eight_of_ = nullptr;
     const Buffer *mix = list.buffer("hyper_mix", s.gates()), *gates = list.buffer("hyper_gates", s.gates());
     const Buffer* in = list.buffer("site_in", d.hidden);
     product(site + "_hc_fn", streams, mix);
@@ -166,17 +172,15 @@ class Program {
     const Buffer* index_weight = fine ? list.buffer("index_weight", s.index_heads) : nullptr;
     const Buffer* index_q = fine ? list.buffer("index_q", s.index_heads * s.index_dim) : nullptr;
     // All products of h stand together: one stage norms it and makes them.
-    const Buffer* h8 = eight_bit(h);
-    narrow_product("attn_q_a", h8, q_a);
-    narrow_product("attn_kv", h8, kv);
+    eight_bit_product("attn_q_a", h, q_a);
+    eight_bit_product("attn_kv", h, kv);
     Pool main, index;
     if (ratio != 0) main = pool_products("compressor", d.head_dim);
     if (fine) index = pool_products("indexer", s.index_dim);
     if (fine) narrow_product("indexer_heads", h, index_weight);
     norm("attn_q_a_norm", q_a, q_low);
-    const Buffer* q_low8 = eight_bit(q_low);
-    narrow_product("attn_q_b", q_low8, q);
-    if (fine) narrow_product("indexer_q_b", q_low8, index_q);
+    eight_bit_product("attn_q_b", q_low, q);
+    if (fine) eight_bit_product("indexer_q_b", q_low, index_q);
     turn("attn_q_turn", q, turned, d.heads, rope, false);
     const Buffer* row = keep_row(kv, rope);
     if (ratio != 0) pool_entries(main, rope);
@@ -226,11 +230,12 @@ class Program {
   void grouped_output(const Buffer* result) {
     const Buffer* low = list.buffer("attention_low", s.o_groups * s.o_rank);
     Command& c = list.row(Op::grouped, name("attn_output_a"), result, low);
-    c.matrix = float_matrix(w, name("attn_output_a.weight"));
+    c.matrix = w.matrix(name("attn_output_a.weight"));
+    if (rounded) c.matrix.input = ActKind::f32;  // the one product with weights in FP8 that takes bf16
     c.spec = GroupedSpec{s.o_groups};
     c.parts = c.matrix.tiles();
     c.rounded = rounded;
-    narrow_product("attn_output_b", eight_bit(low), out);
+    eight_bit_product("attn_output_b", low, out);
   }
 
   void route(const Buffer* routes) {
@@ -251,24 +256,27 @@ class Program {
     first->limit = s.limit;
     first->rounded = second->rounded = rounded;
     for (uint32_t e = 0; e < s.experts; ++e) {
-      first->gate.push_back(float_matrix(w, name(fmt::format("expert.{}.gate.weight", e))));
-      first->up.push_back(float_matrix(w, name(fmt::format("expert.{}.up.weight", e))));
-      second->down.push_back(float_matrix(w, name(fmt::format("expert.{}.down.weight", e))));
+      first->gate.push_back(w.matrix(name(fmt::format("expert.{}.gate.weight", e))));
+      first->up.push_back(w.matrix(name(fmt::format("expert.{}.up.weight", e))));
+      second->down.push_back(w.matrix(name(fmt::format("expert.{}.down.weight", e))));
     }
     route(routes);
-    const Buffer* h8 = eight_bit(h);
-    narrow_product("ffn_shared_gate", h8, gate);
-    narrow_product("ffn_shared_up", h8, up);
+    eight_bit_product("ffn_shared_gate", h, gate);
+    eight_bit_product("ffn_shared_up", h, up);
     Command& clamped = list.row(Op::swiglu_limit, name("ffn_shared_swiglu"), gate, act);
     clamped.in2 = up;
     clamped.spec = LimitSpec{s.limit};
     clamped.rounded = rounded;
-    narrow_product("ffn_shared_down", eight_bit(act), shared);
+    eight_bit_product("ffn_shared_down", act, shared);
+    const PackedMatrix& any =
+        plain_one(first->gate).input == ActKind::e4m3 ? plain_one(first->up) : plain_one(first->gate);
+    const Buffer* h8 = eight_bit(any, h);
     Command& half = list.row(Op::expert_gate, name("ffn_expert_gate"), h8, inner);
     half.in2 = routes;
     half.parts = s.chosen * first->gate[0].tiles();
     half.spec = std::shared_ptr<const ExpertsSpec>(first);
-    Command& down = list.row(Op::expert_down, name("ffn_expert_down"), eight_bit(inner, s.chosen), out);
+    Command& down =
+        list.row(Op::expert_down, name("ffn_expert_down"), eight_bit(plain_one(second->down), inner, s.chosen), out);
     down.in2 = routes;
     down.in3 = shared;
     down.parts = second->down[0].tiles();
@@ -284,6 +292,8 @@ class Program {
   const Rows rows_;
   uint32_t layer_ = 0;
   std::string site_;
+  const Buffer *eight_of_ = nullptr,
+               *eight_ = nullptr;  // the last input of this site that was rounded, and what it became
 };
 
 void record_streams(const ModelDesc& d, const ModelWeights& w, ListBuilder& list) {
@@ -302,8 +312,7 @@ void record_logits(const ModelDesc& d, const ModelWeights& w, ListBuilder& list)
 
 }  // namespace
 
-const Buffer* eight_bit(const ModelDesc& d, ListBuilder& list, std::string name, const Buffer* in, uint32_t runs) {
-  if (d.activations != ActivationMode::checkpoint) return in;
+const Buffer* eight_bit(ListBuilder& list, std::string name, const Buffer* in, uint32_t runs) {
   const Buffer* to = list.buffer(in->name + "_8", in->width);
   Command& c = list.row(Op::round_e4m3, std::move(name), in, to);
   c.spec = RoundSpec{in->width / runs};

@@ -51,6 +51,13 @@ void add_dspark_tensors(const ModelDesc& d, std::vector<TensorSpec>& t) {
 
 // ---- programs
 
+// What the product named so takes: in mode `checkpoint` in 8 bits, unless its weights round their input themselves.
+const Buffer* eight_bit_input(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, const std::string& product,
+                              const Buffer* in) {
+  const bool itself = w.matrix(product + ".weight").input == ActKind::e4m3;
+  return d.activations != ActivationMode::checkpoint || itself ? in : eight_bit(list, product + "_8", in);
+}
+
 // The streams of a row: what MTP makes of a position's and of the token behind it.
 void record_joined(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, bool own) {
   const uint32_t m = settings(d).streams;
@@ -60,7 +67,7 @@ void record_joined(const ModelDesc& d, const ModelWeights& w, ListBuilder& list,
                *e = list.buffer("joined_e", d.hidden);
   list.embed(name("token_embd"), w.matrix("token_embd.weight"), token);
   list.rmsnorm(name("e_norm"), token, w.vector(name("e_norm.weight")), d.norm_eps, token_normed).rounded = rounded;
-  const Buffer* token8 = eight_bit(d, list, name("e_norm_8"), token_normed);
+  const Buffer* token8 = eight_bit_input(d, w, list, name("e_proj"), token_normed);
   list.matvec(name("e_proj"), w.matrix(name("e_proj.weight")), token8, e).rounded = rounded;
   const Buffer *streams = list.buffer("streams", d.hidden * m), *before = list.buffer("streams_before", d.hidden * m);
   if (own) {
@@ -76,7 +83,7 @@ void record_joined(const ModelDesc& d, const ModelWeights& w, ListBuilder& list,
     list.row(Op::repeat, name(fmt::format("joined_e.{}", k)), e, x);
     list.rmsnorm(name(fmt::format("h_norm.{}", k)), one, w.vector(name("h_norm.weight")), d.norm_eps, normed).rounded =
         rounded;
-    const Buffer* normed8 = eight_bit(d, list, name(fmt::format("h_norm_8.{}", k)), normed);
+    const Buffer* normed8 = eight_bit_input(d, w, list, name("h_proj"), normed);
     list.matvec(name(fmt::format("h_proj.{}", k)), w.matrix(name("h_proj.weight")), normed8, x, true).rounded = rounded;
     if (joined != nullptr) {
       const Buffer* all = k + 1 == m ? streams : list.buffer(fmt::format("joined_to.{}", k), d.hidden * (k + 1));
@@ -209,7 +216,8 @@ void record_draft_rows(const ModelDesc& d, const ModelWeights& w, ListBuilder& l
   }
   const Buffer *projected = list.buffer("main", d.hidden), *x = list.buffer("main_normed", d.hidden);
   const bool rounded = d.activations == ActivationMode::checkpoint;
-  const Buffer* tap8 = eight_bit(d, list, named(kFirst, "tap_8"), tap_buffer(d, list, s.draft.tap_layers.size()));
+  const Buffer* tap8 =
+      eight_bit_input(d, w, list, named(kFirst, "main_proj"), tap_buffer(d, list, s.draft.tap_layers.size()));
   list.matvec(named(kFirst, "main_proj"), w.matrix(named(kFirst, "main_proj.weight")), tap8, projected).rounded =
       rounded;
   list.rmsnorm(named(kFirst, "main_norm"), projected, w.vector(named(kFirst, "main_norm.weight")), d.norm_eps, x)

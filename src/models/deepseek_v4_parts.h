@@ -58,9 +58,8 @@ enum class Rows : uint8_t {
   block,   // none is stored; each sees the window before the pass and all rows of the pass
 };
 
-// What a product takes that a checkpoint makes in 8 bits: in mode `checkpoint` `in` in e4m3, cut into `runs` runs that
-// share no group; else `in`.
-const Buffer* eight_bit(const ModelDesc& d, ListBuilder& list, std::string name, const Buffer* in, uint32_t runs = 1);
+// `in` in e4m3, cut into `runs` runs that share no group.
+const Buffer* eight_bit(ListBuilder& list, std::string name, const Buffer* in, uint32_t runs = 1);
 // From the streams (buffer "streams") to the streams.
 void record_block(const ModelDesc& d, const ModelWeights& w, ListBuilder& list, uint32_t block, Rows rows);
 // Stores the row that attention keeps: of x, or, without one, of what the streams give the block's attention.

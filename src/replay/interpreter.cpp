@@ -75,9 +75,9 @@ CpuInterpreter::Prepared CpuInterpreter::activations(const Stage& stage, uint32_
   size_t offset = 0;
   for (const Command* c : stage.commands) {
     if (c->op != Op::matvec) continue;
-    Activations& a = traits(c->matrix.format).integer_block ? p.i8 : p.f32;
+    Activations& a = p[c->matrix.input];
     if (a.data != nullptr) continue;
-    a = {traits(c->matrix.format).integer_block ? ActKind::i8 : ActKind::f32, rows, k, memory + offset};
+    a = {c->matrix.input, rows, k, memory + offset};
     offset += round64(activation_bytes(a.kind, rows, k));
   }
   return p;
@@ -103,8 +103,8 @@ void CpuInterpreter::prepare_row(const Stage& stage, const StepParams& params, u
                     scratch + h * shape.layout.head_dim);
     x = scratch;
   }
-  if (out.i8.data != nullptr) kernels_.quantize(x, row, out.i8);
-  if (out.f32.data != nullptr) kernels_.quantize(x, row, out.f32);
+  for (const Activations& a : out.kinds)
+    if (a.data != nullptr) kernels_.quantize(x, row, a);
 }
 
 void CpuInterpreter::run_prepare(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker) {
@@ -126,7 +126,7 @@ CpuInterpreter::Prepared CpuInterpreter::stage_input(const Stage& stage, const S
 }
 
 void CpuInterpreter::project_tile(const Command& c, uint32_t tile, const Prepared& x, float* out) const {
-  kernels_.matvec(c.matrix, tile, traits(c.matrix.format).integer_block ? x.i8 : x.f32, out);
+  kernels_.matvec(c.matrix, tile, x[c.matrix.input], out);
 }
 
 void CpuInterpreter::run_project(const Stage& stage, const StepParams& params, uint32_t rows, WorkerPool::Worker& worker) {

@@ -1,6 +1,7 @@
 // Interpreters of lowered lists, and that of the CPU: one pool, one table of kernels, one set of scratch buffers at fixed addresses.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -61,12 +62,15 @@ class CpuInterpreter : public Interpreter {
  private:
   struct Scratch {
     AlignedBuffer rows;         // one norm output or one joined row
-    AlignedBuffer activations;  // both kinds, of all rows of a narrow pass
+    AlignedBuffer activations;  // all kinds, of all rows of a narrow pass
     AlignedBuffer tile;         // outputs of one or two tiles
     AlignedBuffer q;            // rotated query heads of one row
   };
+  // The input of a stage's products, in each kind that one of them reads; others have no data.
   struct Prepared {
-    Activations i8, f32;
+    std::array<Activations, kActKinds> kinds;
+    Activations& operator[](ActKind kind) { return kinds[static_cast<size_t>(kind)]; }
+    const Activations& operator[](ActKind kind) const { return kinds[static_cast<size_t>(kind)]; }
   };
 
   void run_stage(const LoweredList& list, const Stage& stage, const StepParams& params, WorkerPool::Worker& worker);

@@ -11,12 +11,15 @@ void add_command(const Command& c, uint32_t width, unsigned workers, Sizes& s) {
   if (c.op == Op::rmsnorm) grow(s.row_bytes, size_t{c.in->width} * 4);
   if (c.op == Op::matvec) {
     const uint32_t k = c.matrix.cols;
-    const auto both = [&](uint32_t rows) {
-      return round64(activation_bytes(ActKind::i8, rows, k)) + round64(activation_bytes(ActKind::f32, rows, k));
+    const auto all = [&](uint32_t rows) {
+      size_t bytes = 0;
+      for (const ActKind kind : {ActKind::f32, ActKind::i8, ActKind::e4m3})
+        bytes += round64(activation_bytes(kind, rows, k));
+      return bytes;
     };
     grow(s.row_bytes, size_t{k} * 4);
-    grow(s.narrow_activations, both(std::min(width, kNarrowRows)));
-    grow(s.shared_activations, both(width));
+    grow(s.narrow_activations, all(std::min(width, kNarrowRows)));
+    grow(s.shared_activations, all(width));
   }
   if (c.op == Op::attend) {
     grow(s.q_bytes, size_t{c.shape->queries()} * c.shape->layout.head_dim * 4);

@@ -1,6 +1,9 @@
 #include "replay/op_specs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
 
 namespace stet {
 namespace {
@@ -54,15 +57,22 @@ struct Describe {
   std::string operator()(const SliceSpec& s) const { return fmt::format(" slice at {}", s.first); }
   std::string operator()(const KeepSpec& s) const { return fmt::format(" keep {}", rows_text(s.rows)); }
   std::string operator()(const std::shared_ptr<const ExpertsSpec>& s) const {
-    const PackedMatrix& m = s->gate.empty() ? s->down.front() : s->gate.front();
-    return fmt::format(" experts {} of {} {} {}x{} limit {:a}", s->chosen,
-                       s->gate.empty() ? s->down.size() : s->gate.size(), traits(m.format).name, m.rows, m.cols,
-                       s->limit) +
+    std::set<std::string> matrices;
+    for (const auto* all : {&s->gate, &s->up, &s->down})
+      for (const PackedMatrix& m : *all) matrices.insert(describe_matrix(m));
+    return fmt::format(" experts {} of {} {} limit {:a}", s->chosen, s->gate.empty() ? s->down.size() : s->gate.size(),
+                       fmt::join(matrices, ", "), s->limit) +
            rounding_text(s->rounded);
   }
 };
 
 }  // namespace
+
+std::string describe_matrix(const PackedMatrix& m) {
+  const bool usual = m.input == default_input(m.format);
+  return fmt::format("{}{} {}x{}", traits(m.format).name, usual ? "" : fmt::format(" by {}", act_name(m.input)), m.rows,
+                     m.cols);
+}
 
 std::string describe_spec(const OpSpec& spec) { return std::visit(Describe{}, spec); }
 

@@ -96,5 +96,7 @@ using OpSpec =
 
 // Equal just when two specs have the same shapes and constants: part of a verdict's key. Empty without a spec.
 std::string describe_spec(const OpSpec& spec);
+// "Q4_0 64x128" (rows x columns); "F8_E4M3 by e4m3 64x128" where products read another kind than is usual.
+std::string describe_matrix(const PackedMatrix& matrix);
 
 }  // namespace stet

@@ -71,9 +71,9 @@ std::string describe_list(const CommandList& list) {
   for (const Command& c : list.commands) {
     text += fmt::format("{} {} {} {} {} {}", static_cast<int>(c.op), c.name, describe_buffer(c.in), describe_buffer(c.in2),
                         describe_buffer(c.in3), describe_buffer(c.out));
-    if (c.matrix.data != nullptr)
-      text += fmt::format(" {} {}x{}", traits(c.matrix.format).name, c.matrix.rows, c.matrix.cols);
-    text += fmt::format(" {} {:a} {}{}{}\n", c.accumulate, c.eps, c.from_head, c.rounded ? " rounded" : "", describe_shape(c.shape) + describe_spec(c.spec));
+    if (c.matrix.data != nullptr) text += " " + describe_matrix(c.matrix);
+    text += fmt::format(" {} {:a} {}{}{}\n", c.accumulate, c.eps, c.from_head, c.rounded ? " rounded" : "",
+                        describe_shape(c.shape) + describe_spec(c.spec));
   }
   return text;
 }

@@ -1,7 +1,7 @@
 // The sample of matrix-vector products, and of the quantizations that feed them.
 #include <algorithm>
 #include <set>
-#include <tuple>
+#include <string>
 
 #include "base/error.h"
 #include "device/memory.h"
@@ -19,7 +19,7 @@ struct MatvecSample {
       : q(qualifier),
         c(command),
         m(command.matrix),
-        kind(traits(m.format).integer_block ? ActKind::i8 : ActKind::f32),
+        kind(m.input),
         width(*std::max_element(q.scope.widths.begin(), q.scope.widths.end())),
         x(uint64_t{kInputs} * m.cols * sizeof(float)),
         got_input(activation_bytes(kind, width, m.cols)),
@@ -33,7 +33,7 @@ struct MatvecSample {
 
   float* row(uint32_t r) const { return x.as<float>().data() + size_t{r % kInputs} * m.cols; }
   float* want_of(size_t tile) const { return want.as<float>().data() + tile * kInputs * kTileRows; }
-  std::string shape() const { return fmt::format("{} ({}, {} x {})", c.name, traits(m.format).name, m.rows, m.cols); }
+  std::string shape() const { return fmt::format("{} ({})", c.name, describe_matrix(m)); }
 
   // The reference computes each input row once: what a row gives does not depend on its company, which is what is being checked.
   void prepare(uint32_t round) {
@@ -73,10 +73,10 @@ struct MatvecSample {
 }  // namespace
 
 void Qualifier::matvecs() {
-  std::set<std::tuple<Format, uint32_t, uint32_t>> seen;
+  std::set<std::string> seen;
   for (const CommandList* list : scope.lists)
     for (const Command& c : list->commands) {
-      if (c.op != Op::matvec || !seen.emplace(c.matrix.format, c.matrix.rows, c.matrix.cols).second) continue;
+      if (c.op != Op::matvec || !seen.insert(describe_matrix(c.matrix)).second) continue;
       MatvecSample sample(*this, c);
       for (uint32_t round = 0; round < kRounds; ++round) {
         sample.prepare(round);

@@ -11,12 +11,14 @@ namespace stet::detail {
 namespace {
 
 constexpr uint32_t kRowSalt = 2;
-constexpr uint32_t kLogits = 8192 + 5;  // of a longer row of logits the beginning is enough: no kernel treats the rest otherwise
+constexpr uint32_t kLogits =
+    8192 + 5;  // of a longer row of logits the beginning is enough: no kernel treats the rest otherwise
 
 // A command on buffers of its own.
 struct RowSample {
   explicit RowSample(const Command& command) : c(command) {
-    for (const auto& [from, to] : {std::pair{command.in, &in}, {command.in2, &in2}, {command.in3, &in3}, {command.out, &out}}) {
+    for (const auto& [from, to] :
+         {std::pair{command.in, &in}, {command.in2, &in2}, {command.in3, &in3}, {command.out, &out}}) {
       if (from == nullptr) continue;
       storage.emplace_back(from->width);
       *to = {from->name, from->width, storage.back().data()};
@@ -57,8 +59,9 @@ void gated_tiles(Qualifier& q) {
       got = gate;
       q.kernels.swiglu(got.data(), up.data(), width * kTileRows, got.data());
       q.reference.swiglu(gate.data(), up.data(), width * kTileRows, want.data());
-      q.same_floats("swiglu", got.data(), want.data(), size_t{width} * kTileRows,
-                    [&](size_t i) { return fmt::format("width {}, row {}, output {}", width, i / kTileRows, i % kTileRows); });
+      q.same_floats("swiglu", got.data(), want.data(), size_t{width} * kTileRows, [&](size_t i) {
+        return fmt::format("width {}, row {}, output {}", width, i / kTileRows, i % kTileRows);
+      });
     }
   }
 }
@@ -70,7 +73,8 @@ void Qualifier::row_ops() {
   for (const CommandList* list : scope.lists)
     for (const Command& c : list->commands) {
       const uint32_t in_width = c.in == nullptr ? 0 : c.in->width;
-      if (row_op(c.op) == nullptr || !seen.emplace(c.op, c.weight, in_width, c.out->width, describe_spec(c.spec) + (c.rounded ? " rounded" : "")).second) continue;
+      const std::string shape = describe_matrix(c.matrix) + describe_spec(c.spec) + (c.rounded ? " rounded" : "");
+      if (row_op(c.op) == nullptr || !seen.emplace(c.op, c.weight, in_width, c.out->width, shape).second) continue;
       RowSample sample(c);
       for (uint32_t round = 0; round < kRounds; ++round) {
         sample.fill(round);
@@ -100,7 +104,8 @@ void Qualifier::sampling() {
     kernels.sample.sort_keys(logits.data(), n, got.data());
     reference.sample.sort_keys(logits.data(), n, want.data());
     for (uint32_t i = 0; i < n; ++i) same_words("sort_keys", got[i], want[i], name);
-    same_words("tally", kernels.sample.tally(got.data(), n, got[n / 2]).sum, reference.sample.tally(got.data(), n, got[n / 2]).sum, name);
+    same_words("tally", kernels.sample.tally(got.data(), n, got[n / 2]).sum,
+               reference.sample.tally(got.data(), n, got[n / 2]).sum, name);
     const NoiseStream stream{0x5eed + round, 77};
     same_words("gumbel_row", kernels.sample.gumbel_row(logits.data(), n, top.id, 0.7f, stream),
                reference.sample.gumbel_row(logits.data(), n, top.id, 0.7f, stream), name);

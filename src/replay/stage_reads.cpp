@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "formats/format.h"
 #include "kernels/common/activations.h"
 
 namespace stet {
@@ -28,19 +27,16 @@ StageReads source_reads(const Stage& stage, uint32_t rows) {
 
 StageReads product_reads(const Stage& stage, uint32_t rows) {
   StageReads r;
-  bool integer = false, other = false;
-  const Command* product = nullptr;
+  bool seen[kActKinds] = {};
   for (const Command* c : stage.commands) {
     if (c->op != Op::matvec) continue;
-    product = c;
     r.weights += c->weight_bytes();
-    (traits(c->matrix.format).integer_block ? integer : other) = true;
     if (c->accumulate) r.activations += rows_bytes(c->out, rows);
+    bool& kind = seen[static_cast<size_t>(c->matrix.input)];
+    if (stage.prepared && !kind) r.activations += activation_bytes(c->matrix.input, rows, c->matrix.cols);
+    kind = true;
   }
-  if (!stage.prepared) return r += source_reads(stage, rows);
-  if (integer) r.activations += activation_bytes(ActKind::i8, rows, product->matrix.cols);
-  if (other) r.activations += activation_bytes(ActKind::f32, rows, product->matrix.cols);
-  return r;
+  return stage.prepared ? r : r += source_reads(stage, rows);
 }
 
 // Of experts: as if no two rows of the pass chose the same one, but each once.

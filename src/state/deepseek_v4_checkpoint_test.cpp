@@ -68,7 +68,7 @@ class LayerByLayer {
 DecoderOptions eager() { return {256, KvFormat::f32, ReplayMode::eager, kWideRows}; }
 
 class DeepseekV4Checkpoint : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4Checkpoint, testing::Values("mixed", "fine", "coarse"));
+INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4Checkpoint, testing::Values("mixed", "fine", "coarse", "full_blocks"));
 
 TEST_P(DeepseekV4Checkpoint, RoundsWhereThePublishedReferenceDoes) {
   const test::DeepseekV4Golden m(GetParam(), "checkpoint");

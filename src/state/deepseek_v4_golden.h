@@ -33,7 +33,8 @@ std::vector<T> last_elements(const std::string& path, size_t n) {
 
 struct DeepseekV4Golden {
   explicit DeepseekV4Golden(const std::string& name, std::string_view activations = "f32")
-      : model(HfCheckpoint::open(kDeepseekV4Goldens + name), true) {
+      : model(HfCheckpoint::open(kDeepseekV4Goldens + name), activations == "f32",
+              activations == "checkpoint" ? ActKind::e4m3 : ActKind::i8) {
     choose_activations(model.desc, activations);
     record = parse_json(bytes_of(kDeepseekV4Goldens + name + "/golden.json"), name);
     tokens = record["tokens"].get<std::vector<int32_t>>();

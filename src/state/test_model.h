@@ -6,12 +6,16 @@
 
 namespace stet::test {
 
+// A synthetic model; " by e4m3" behind its name chooses the input of its products (PackOptions::fp_input).
 struct TestModel {
-  explicit TestModel(std::string_view name, bool dequantize = false) : TestModel(SynthSource::create(name), dequantize) {}
-  explicit TestModel(std::unique_ptr<TensorSource> from, bool dequantize = false)
+  explicit TestModel(std::string_view name, bool dequantize = false)
+      : TestModel(SynthSource::create(name.substr(0, name.find(' '))), dequantize,
+                  name.ends_with(" by e4m3") ? ActKind::e4m3 : ActKind::i8) {}
+  explicit TestModel(std::unique_ptr<TensorSource> from, bool dequantize = false, ActKind fp_input = ActKind::i8)
       : source(std::move(from)), desc(describe_model(*source)) {
     PackOptions options;
     options.dequantize = dequantize;
+    options.fp_input = fp_input;
     pack = PackedModel::load(*source, options);
   }
   std::unique_ptr<TensorSource> source;

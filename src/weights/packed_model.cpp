@@ -14,8 +14,8 @@ namespace {
 
 class Pack final : public PackedModel {
  public:
-  Pack(PackPlan plan, std::string key, bool synthetic)
-      : plan_(std::move(plan)), key_(std::move(key)), synthetic_(synthetic) {
+  Pack(PackPlan plan, std::string key, bool synthetic, ActKind fp_input)
+      : plan_(std::move(plan)), key_(std::move(key)), synthetic_(synthetic), fp_input_(fp_input) {
     for (const PackTensor& t : plan_.tensors) index_.emplace(t.name, &t);
   }
 
@@ -48,13 +48,16 @@ class Pack final : public PackedModel {
  private:
   void point_into(const uint8_t* data) {
     data_ = data;
-    for (const PackTensor& t : plan_.tensors)
-      if (!t.is_vector) matrices_[t.name] = {t.format, t.rows, t.cols, data + t.offset};
+    for (const PackTensor& t : plan_.tensors) {
+      const ActKind input = takes_input(t.format, ActKind::e4m3) ? fp_input_ : default_input(t.format);
+      if (!t.is_vector) matrices_[t.name] = {t.format, t.rows, t.cols, data + t.offset, input};
+    }
   }
 
   const PackPlan plan_;
   const std::string key_;
   const bool synthetic_;
+  const ActKind fp_input_;
   std::string place_;
   const uint8_t* data_ = nullptr;
   std::unordered_map<std::string_view, const PackTensor*> index_;
@@ -82,14 +85,14 @@ void check_memory(uint64_t bytes) {
 }
 
 std::unique_ptr<PackedModel> pack_in_memory(const TensorSource& source, PackPlan plan, WorkerPool& pool,
-                                            const PackProgress& progress) {
+                                            const PackOptions& options) {
   const uint64_t bytes = plan.data_bytes + kPackSlackBytes;
   check_memory(bytes);
   AlignedBuffer memory(bytes);
   MemorySink sink(reinterpret_cast<uint8_t*>(memory.data()));
-  build_pack(source, plan, pool, &sink, progress);
+  build_pack(source, plan, pool, &sink, options.progress);
   std::string key = pack_key(plan);
-  auto pack = std::make_unique<Pack>(std::move(plan), std::move(key), source.synthetic());
+  auto pack = std::make_unique<Pack>(std::move(plan), std::move(key), source.synthetic(), options.fp_input);
   pack->keep(std::move(memory), "in memory");
   return pack;
 }
@@ -97,6 +100,8 @@ std::unique_ptr<PackedModel> pack_in_memory(const TensorSource& source, PackPlan
 }  // namespace
 
 std::unique_ptr<PackedModel> PackedModel::load(const TensorSource& source, const PackOptions& options) {
+  if (options.fp_input == ActKind::f32)
+    fail(Code::kUsage, "F8_E4M3 and MXFP4 weights multiply i8 or e4m3; for f32 they are dequantised (--float)");
   PackPlan plan = plan_pack(source, options.dequantize);
   WorkerPool::Options threads;
   threads.threads = options.threads;
@@ -105,7 +110,8 @@ std::unique_ptr<PackedModel> PackedModel::load(const TensorSource& source, const
   if (!options.cache_dir.empty() && !source.synthetic()) {
     StoredPack stored = load_stored_pack(source, std::move(plan), options.cache_dir, options.mapped, pool, options.progress);
     const uint64_t data_start = stored.header.data_start;
-    auto pack = std::make_unique<Pack>(std::move(stored.header.plan), std::move(stored.header.key), false);
+    auto pack =
+        std::make_unique<Pack>(std::move(stored.header.plan), std::move(stored.header.key), false, options.fp_input);
     if (stored.memory) {
       pack->keep(std::move(*stored.memory), std::move(stored.place));
     } else {
@@ -113,7 +119,7 @@ std::unique_ptr<PackedModel> PackedModel::load(const TensorSource& source, const
     }
     return pack;
   }
-  return pack_in_memory(source, std::move(plan), pool, options.progress);
+  return pack_in_memory(source, std::move(plan), pool, options);
 }
 
 }  // namespace stet

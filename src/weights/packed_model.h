@@ -17,6 +17,9 @@ struct PackOptions {
   std::string cache_dir;    // empty: keep the pack in memory ("--pack none")
   bool mapped = false;      // a pack from the cache stays mapped instead of being copied into huge pages ("--pack mapped")
   bool dequantize = false;  // the float reference path: every matrix becomes F32
+  // What products with F8_E4M3 and MXFP4 weights read: i8 (activation mode a8), or e4m3 as published checkpoints are
+  // run.
+  ActKind fp_input = ActKind::i8;
   unsigned threads = 1;
   // Called now and then, from one thread: what is being done and how far it is. Also once before a pack file is written, with
   // its path and size.
@@ -25,8 +28,8 @@ struct PackOptions {
 
 class PackedModel {
  public:
-  // Loads the pack of `source` from the cache, or makes it. Throws Error(kInput) for a damaged source, Error(kResource) for too
-  // little memory or disk and for an unsafe cache directory.
+  // Loads the pack of `source` from the cache, or makes it. Throws Error(kInput) for a damaged source, Error(kResource)
+  // for too little memory or disk and for an unsafe cache directory, Error(kUsage) for an fp_input that is neither.
   static std::unique_ptr<PackedModel> load(const TensorSource& source, const PackOptions& options);
   virtual ~PackedModel() = default;
 

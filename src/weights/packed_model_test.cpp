@@ -70,6 +70,26 @@ TEST(PackedModel, EveryElementEqualsTheSource) {
     }
 }
 
+// The kind of input is the caller's choice where a format leaves one.
+TEST(PackedModel, InputsAreChosenForFormatsThatLeaveAChoice) {
+  FakeSource source;
+  source.add_every_format();
+  for (const ActKind kind : {ActKind::i8, ActKind::e4m3}) {
+    PackOptions options = in_memory();
+    options.fp_input = kind;
+    const auto pack = PackedModel::load(source, options);
+    EXPECT_EQ(pack->matrix("F8_E4M3.weight")->input, kind);
+    EXPECT_EQ(pack->matrix("MXFP4.weight")->input, kind);
+    EXPECT_EQ(pack->matrix("Q4_0.weight")->input, ActKind::i8);
+    EXPECT_EQ(pack->matrix("BF16.weight")->input, ActKind::f32);
+    options.dequantize = true;
+    EXPECT_EQ(PackedModel::load(source, options)->matrix("F8_E4M3.weight")->input, ActKind::f32);
+  }
+  PackOptions options = in_memory();
+  options.fp_input = ActKind::f32;
+  EXPECT_THROW(PackedModel::load(source, options), Error);
+}
+
 // Sizes that end before, at and after a piece: tiles of one piece differ from the whole only in where they lie.
 TEST(PackedModel, PiecesFitTogether) {
   FakeSource source;

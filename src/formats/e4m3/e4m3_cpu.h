@@ -33,32 +33,64 @@ struct PlanesE4M3 {
   }
 };
 
+// 32 columns of kLanes rows.
+struct BlockPlanesE4M3 {
+  PlanesE4M3 of[8];
+  explicit BlockPlanesE4M3(const uint8_t* codes)
+      : of{load4(codes, 0), load4(codes, 1), load4(codes, 2), load4(codes, 3),
+           load4(codes, 4), load4(codes, 5), load4(codes, 6), load4(codes, 7)} {}
+
+ private:
+  static PlanesE4M3 load4(const uint8_t* codes, int g) { return PlanesE4M3(iload(codes + g * 64)); }
+};
+
 template <>
 struct CpuWeights<Format::e4m3> {
   static constexpr uint32_t kCodes = 512, kScales = 16, kAhead = 8192;
+  static constexpr bool kPlanes = true;
 
   template <int C>
   static void accumulate(const uint8_t* codes, const uint8_t* scales, const uint8_t* record, F* acc) {
     const Record<C> x{record};
     STET_UNROLL
     for (int h = 0; h < kTileVectors; ++h) {
-      I high[C], low[C];
-      STET_UNROLL
-      for (int c = 0; c < C; ++c) high[c] = low[c] = izero();
-      for (int g = 0; g < 8; ++g) {
-        const PlanesE4M3 w(iload(codes + g * 64 + h * kLanes * 4));
-        STET_UNROLL
-        for (int c = 0; c < C; ++c) {
-          const I q = bytes4(x.q(c) + 4 * g), even = even_bytes(q), odd = odd_bytes(q);
-          high[c] = dot2(dot2(high[c], w.high[0], even), w.high[1], odd);
-          low[c] = dot2(dot2(low[c], w.low[0], even), w.low[1], odd);
-        }
-      }
+      const BlockPlanesE4M3 w(codes + h * kLanes * 4);
       const F dw = e8m0_scales(scales + h * kLanes, 0x1p-9f);
-      STET_UNROLL
       for (int c = 0; c < C; ++c) {
+        I high = izero(), low = izero();
+        STET_UNROLL
+        for (int g = 0; g < 8; ++g) {
+          const I q = bytes4(x.q(c) + 4 * g), even = even_bytes(q), odd = odd_bytes(q);
+          high = dot2(dot2(high, w.of[g].high[0], even), w.of[g].high[1], odd);
+          low = dot2(dot2(low, w.of[g].low[0], even), w.of[g].low[1], odd);
+        }
         F& a = acc[c * kTileVectors + h];
-        a = fma(mul(dw, x.d(c)), to_float(iadd(shl<9>(high[c]), low[c])), a);
+        a = fma(mul(dw, x.d(c)), to_float(iadd(shl<9>(high), low)), a);
+      }
+    }
+  }
+
+  template <int C>
+  static void accumulate_planes(const uint8_t* codes, const uint8_t* scales, const uint8_t* record, F* acc) {
+    const Planes<C> x{record};
+    const F planes = set1(512.0f);
+    STET_UNROLL
+    for (int h = 0; h < kTileVectors; ++h) {
+      const BlockPlanesE4M3 w(codes + h * kLanes * 4);
+      const F dw = e8m0_scales(scales + h * kLanes, 0x1p-18f);
+      for (int c = 0; c < C; ++c) {
+        I high = izero(), middle = izero(), low = izero();
+        STET_UNROLL
+        for (int g = 0; g < 8; ++g) STET_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          const I x_high = x.high(c, g, i), x_low = x.low(c, g, i);
+          high = dot2(high, w.of[g].high[i], x_high);
+          middle = dot2(dot2(middle, w.of[g].high[i], x_low), w.of[g].low[i], x_high);
+          low = dot2(low, w.of[g].low[i], x_low);
+        }
+        const F sum = fma(planes, fma(planes, to_float(high), to_float(middle)), to_float(low));
+        F& a = acc[c * kTileVectors + h];
+        a = fma(mul(dw, x.d(c)), sum, a);
       }
     }
   }

@@ -44,6 +44,20 @@ BlockTerm block_term(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t blo
   return term;
 }
 
+PlaneTerm plane_term(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t block, const int32_t* x) {
+  int32_t high = 0, middle = 0, low = 0;
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    const int32_t w = integer_e4m3(code(tile, row, block, i));
+    high += plane_high(w) * plane_high(x[i]);
+    middle += plane_high(w) * plane_low(x[i]) + plane_low(w) * plane_high(x[i]);
+    low += plane_low(w) * plane_low(x[i]);
+  }
+  // Exact as floats, all three: |high| <= 32 * 448 * 448, |middle| <= 32 * 2 * 448 * 511, |low| <= 32 * 511 * 511 <
+  // 2^24.
+  const float upper = fma32(512.0f, static_cast<float>(high), static_cast<float>(middle));
+  return {scale(tile, k, row, block) * 0x1p-18f, fma32(512.0f, upper, static_cast<float>(low))};
+}
+
 float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
   const uint32_t b = column / kBlock;
   return e4m3_to_f32(code(tile, row, b, column % kBlock)) * scale(tile, k, row, b);
@@ -51,6 +65,6 @@ float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
 
 }  // namespace
 
-PackTraits pack_traits_e4m3() { return {Format::e4m3, false, Tile::bytes, pack_tile, element, block_term}; }
+PackTraits pack_traits_e4m3() { return {Format::e4m3, false, Tile::bytes, pack_tile, element, block_term, plane_term}; }
 
 }  // namespace stet

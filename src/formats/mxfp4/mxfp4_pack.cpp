@@ -30,6 +30,17 @@ BlockTerm block_term(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t blo
   return term;
 }
 
+PlaneTerm plane_term(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t block, const int32_t* x) {
+  int32_t high = 0, low = 0;
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    const int32_t w = integer_e2m1(nibble(tile + Tile::codes(block), row, i));
+    high += w * plane_high(x[i]);
+    low += w * plane_low(x[i]);
+  }
+  // Exact as floats: below 32 * 12 * 512 in size.
+  return {scale(tile, k, row, block) * 0x1p-10f, fma32(512.0f, static_cast<float>(high), static_cast<float>(low))};
+}
+
 float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
   const uint32_t b = column / kBlock;
   return e2m1_to_f32(nibble(tile + Tile::codes(b), row, column % kBlock)) * scale(tile, k, row, b);
@@ -37,6 +48,8 @@ float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
 
 }  // namespace
 
-PackTraits pack_traits_mxfp4() { return {Format::mxfp4, false, Tile::bytes, pack_tile, element, block_term}; }
+PackTraits pack_traits_mxfp4() {
+  return {Format::mxfp4, false, Tile::bytes, pack_tile, element, block_term, plane_term};
+}
 
 }  // namespace stet

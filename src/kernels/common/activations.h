@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "formats/pack.h"
+
 namespace stet {
 
 constexpr uint32_t kGroup = 8;  // rows of a pass that one kernel call handles
-
-enum class ActKind : uint8_t { f32, i8 };
 
 // f32: group g is [K][cols] floats, at float offset 8 * g * K.
 // i8:  group g is one record a block of 32, at byte offset 8 * g * (K / 32) * kActRecord; a record of `cols` rows is
@@ -18,8 +18,20 @@ enum class ActKind : uint8_t { f32, i8 };
 //        int32 bias8[cols]      -8 * sum     (codes that are 8 above their value)
 //        int32 bias128[cols]    -128 * sum   (codes that are 128 above)
 //        int32 bias32[2][cols]  -32 * sum of the low and of the high 16 elements
+// e4m3: group g is one record a block of 32, at byte offset 8 * g * (K / 32) * kPlaneRecord; a record of `cols` rows is
+//        int16 planes[cols][2][32]  512 times the values, as 512 * high + low (both with the value's sign): high, then
+//        low;
+//                                   each four elements 0 1 2 3 in the order 0 2 1 3, as vectors pair them with bytes of
+//                                   weights
+//        float d[cols]              the scale dx of the 128 elements that the block is a quarter of
 // cols = min(8, rows - 8 g).
-constexpr uint32_t kActRecord = 56;  // bytes a row and block
+constexpr uint32_t kActRecord = 56;     // bytes a row and block
+constexpr uint32_t kPlaneRecord = 132;  // the same of e4m3
+
+static inline size_t activation_bytes(ActKind kind, uint32_t rows, uint32_t k) {
+  return kind == ActKind::f32 ? size_t{rows} * k * 4
+                              : size_t{rows} * (k / 32) * (kind == ActKind::i8 ? kActRecord : kPlaneRecord);
+}
 
 struct Activations {
   ActKind kind = ActKind::i8;
@@ -33,14 +45,8 @@ struct Activations {
   uint8_t* group(uint32_t g) { return static_cast<uint8_t*>(data) + group_offset(g); }
 
  private:
-  size_t group_offset(uint32_t g) const {
-    return kind == ActKind::f32 ? size_t{g} * kGroup * k * 4 : size_t{g} * kGroup * (k / 32) * kActRecord;
-  }
+  size_t group_offset(uint32_t g) const { return activation_bytes(kind, g * kGroup, k); }
 };
-
-static inline size_t activation_bytes(ActKind kind, uint32_t rows, uint32_t k) {
-  return kind == ActKind::f32 ? size_t{rows} * k * 4 : size_t{rows} * (k / 32) * kActRecord;
-}
 
 // Fields of one i8 record.
 struct ActRecord {
@@ -60,6 +66,25 @@ static inline ActRecord act_record(const Activations& a, uint32_t row, uint32_t 
   const uint32_t g = row / kGroup, cols = a.group_cols(g);
   uint8_t* group = const_cast<Activations&>(a).group(g);
   return {group + size_t{block} * cols * kActRecord, cols};
+}
+
+// Fields of one e4m3 record.
+struct PlaneRecord {
+  uint8_t* base;
+  uint32_t cols;
+
+  int16_t* high(uint32_t c) const { return reinterpret_cast<int16_t*>(base) + c * 64; }
+  int16_t* low(uint32_t c) const { return high(c) + 32; }
+  float* d() const { return reinterpret_cast<float*>(base + cols * 128); }
+
+  // Where element i of 32 lies in a plane.
+  static constexpr uint32_t place(uint32_t i) { return i % 4 == 1 ? i + 1 : i % 4 == 2 ? i - 1 : i; }
+};
+
+static inline PlaneRecord plane_record(const Activations& a, uint32_t row, uint32_t block) {
+  const uint32_t g = row / kGroup, cols = a.group_cols(g);
+  uint8_t* group = const_cast<Activations&>(a).group(g);
+  return {group + size_t{block} * cols * kPlaneRecord, cols};
 }
 
 }  // namespace stet

@@ -3,14 +3,15 @@
 // swiglu_limit: g = min(gate, limit), u = min(max(up, -limit), limit), y = silu(g) * u as swiglu has it. A NaN stays
 // one. gate: for slot s of a row, a = swiglu_limit(W1 x, W3 x) * weight_s, the matrices being those of the slot's
 // expert. down: y = W2_0 a_0, then y + W2_s a_s in slot order, then y + the shared expert's result; each addition
-// rounded. In the mode of a checkpoint W1 x, W3 x, a and each W2 a are rounded to bf16 besides. Products are matvec's.
-// Guarantee: exact. Limits: float weights.
+// rounded. In the mode of a checkpoint W1 x, W3 x, a and each W2 a are rounded to bf16 besides. Products are matvec's,
+// with their inputs quantised as w.input says. Guarantee: exact.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "kernels/matvec/matvec.h"
+#include "kernels/quantize/quantize.h"
 
 namespace stet {
 
@@ -21,15 +22,21 @@ struct ExpertsSpec {
   bool rounded = false;  // as a checkpoint has it
 };
 
+// What a product of one row is made with.
+struct RowKernels {
+  MatvecFn matvec;
+  QuantizeFn quantize;
+};
+
 void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t n, float* y);
 
 // route [2 * chosen]: ids, then weights. Tile `tile` of slot `slot`, written to a [inner width] of that slot.
-void expert_gate_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* x, const float* route, uint32_t slot,
-                      uint32_t tile, float* a);
+void expert_gate_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* x, const float* route,
+                      uint32_t slot, uint32_t tile, float* a);
 // a [chosen][inner width]; shared [hidden]. Tile `tile` of y [hidden].
-void expert_down_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* a, const float* route, const float* shared,
-                      uint32_t tile, float* y);
-// One tile of a matrix times one row of floats: out [16]. REQUIRES: float weights.
-void matvec_row_tile(MatvecFn matvec, const PackedMatrix& matrix, uint32_t tile, const float* x, float* out);
+void expert_down_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* a, const float* route,
+                      const float* shared, uint32_t tile, float* y);
+// One tile of a matrix times one row of floats: out [16].
+void matvec_row_tile(const RowKernels& kernels, const PackedMatrix& matrix, uint32_t tile, const float* x, float* out);
 
 }  // namespace stet

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/error.h"
 #include "kernels/common/math_ref.h"
 #include "kernels/experts/experts.h"
 #include "kernels/rounding/rounding.h"
@@ -14,6 +13,28 @@ const PackedMatrix& expert_of(const std::vector<PackedMatrix>& experts, float id
   return experts[static_cast<size_t>(id > 0.0f ? std::min(id, last) : 0.0f)];
 }
 
+// One row of floats as activations: of kind f32 the row itself, else quantised into memory that a thread keeps.
+class RowInput {
+ public:
+  RowInput(const RowKernels& kernels, const PackedMatrix& matrix, const float* x)
+      : row_{matrix.input, 1, matrix.cols, const_cast<float*>(x)} {
+    if (row_.kind == ActKind::f32) return;
+    static thread_local std::vector<Line> memory;
+    const size_t lines = (activation_bytes(row_.kind, 1, row_.k) + sizeof(Line) - 1) / sizeof(Line);
+    if (memory.size() < lines) memory.resize(lines);
+    row_.data = memory.data();
+    kernels.quantize(x, 0, row_);
+  }
+  // Good until this thread makes another.
+  const Activations& row() const { return row_; }
+
+ private:
+  struct alignas(64) Line {
+    uint8_t bytes[64];
+  };
+  Activations row_;
+};
+
 }  // namespace
 
 void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t n, float* y) {
@@ -24,19 +45,21 @@ void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t 
   }
 }
 
-void matvec_row_tile(MatvecFn matvec, const PackedMatrix& matrix, uint32_t tile, const float* x, float* out) {
-  STET_CHECK(!traits(matrix.format).integer_block);
-  // One row of f32 activations is the row itself.
-  const Activations row{ActKind::f32, 1, matrix.cols, const_cast<float*>(x)};
-  matvec(matrix, tile, row, out);
+void matvec_row_tile(const RowKernels& kernels, const PackedMatrix& matrix, uint32_t tile, const float* x, float* out) {
+  kernels.matvec(matrix, tile, RowInput(kernels, matrix, x).row(), out);
 }
 
-void expert_gate_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* x, const float* route, uint32_t slot,
-                      uint32_t tile, float* a) {
+void expert_gate_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* x, const float* route,
+                      uint32_t slot, uint32_t tile, float* a) {
   float gate[kTileRows], up[kTileRows];
-  const PackedMatrix& w1 = expert_of(spec.gate, route[slot]);
-  matvec_row_tile(matvec, w1, tile, x, gate);
-  matvec_row_tile(matvec, expert_of(spec.up, route[slot]), tile, x, up);
+  const PackedMatrix &w1 = expert_of(spec.gate, route[slot]), &w3 = expert_of(spec.up, route[slot]);
+  const RowInput input(kernels, w1, x);
+  kernels.matvec(w1, tile, input.row(), gate);
+  if (w3.input == w1.input) {
+    kernels.matvec(w3, tile, input.row(), up);
+  } else {
+    matvec_row_tile(kernels, w3, tile, x, up);
+  }
   const uint32_t n = std::min(kTileRows, w1.rows - tile * kTileRows);
   const float weight = route[spec.chosen + slot];
   if (spec.rounded) {
@@ -48,12 +71,12 @@ void expert_gate_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* x, 
   if (spec.rounded) round_bf16(a + tile * kTileRows, n);
 }
 
-void expert_down_tile(MatvecFn matvec, const ExpertsSpec& spec, const float* a, const float* route, const float* shared,
-                      uint32_t tile, float* y) {
+void expert_down_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* a, const float* route,
+                      const float* shared, uint32_t tile, float* y) {
   float sum[kTileRows] = {}, term[kTileRows];
   const uint32_t inner = spec.down[0].cols, n = std::min(kTileRows, spec.down[0].rows - tile * kTileRows);
   for (uint32_t slot = 0; slot < spec.chosen; ++slot) {
-    matvec_row_tile(matvec, expert_of(spec.down, route[slot]), tile, a + size_t{slot} * inner, slot == 0 ? sum : term);
+    matvec_row_tile(kernels, expert_of(spec.down, route[slot]), tile, a + size_t{slot} * inner, slot == 0 ? sum : term);
     if (spec.rounded) round_bf16(slot == 0 ? sum : term, n);
     for (uint32_t i = 0; slot != 0 && i < n; ++i) sum[i] = sum[i] + term[i];
   }

@@ -11,8 +11,12 @@ constexpr int kTileVectors = 16 / kLanes;  // vectors that make the 16 rows of a
 
 // Each format specialises this. An integer format has
 //   kCodes, kScales    bytes of a block of 16 rows
-//   kAhead             bytes that reading runs ahead of use for one row of x; 0: the processor's own prefetcher does as well
-//   accumulate<C>(codes, scales, record, acc)   adds the block's terms of C activation rows: acc[row * kTileVectors + vector]
+//   kAhead             bytes that reading runs ahead of use for one row of x; 0: the processor's own prefetcher does as
+//   well accumulate<C>(codes, scales, record, acc)   adds the block's terms of C activation rows: acc[row *
+//   kTileVectors + vector]
+// one that e4m3 activations multiply also
+//   kPlanes            true
+//   accumulate_planes<C>(codes, scales, record, acc)   the same of their records
 // and a float format
 //   kBytes             of an element
 //   decode(p)          kLanes elements
@@ -35,6 +39,21 @@ struct Record {
   template <typename T>
   const T* field(int i) const {
     return reinterpret_cast<const T*>(p + C * 32) + i * C;
+  }
+};
+
+// The same of an e4m3 record. g = 0..7: elements 4g .. 4g + 3, in every lane of 32 bits; i = 0: 0 and 2 of them, 1: 1
+// and 3.
+template <int C>
+struct Planes {
+  const uint8_t* p;
+  I high(int c, int g, int i) const { return pair(c, 0, g, i); }
+  I low(int c, int g, int i) const { return pair(c, 32, g, i); }
+  F d(int c) const { return set1(reinterpret_cast<const float*>(p + C * 128)[c]); }
+
+ private:
+  I pair(int c, int plane, int g, int i) const {
+    return bytes4(reinterpret_cast<const int8_t*>(p + 2 * (c * 64 + plane + 4 * g + 2 * i)));
   }
 };
 

@@ -2,9 +2,11 @@
 //
 // Integer formats (a8 activations, docs/numerics.md 3.1), per output and segment, blocks of 32 in order:
 //     acc = fma(mul(dw, dx), float(isum), acc)            isum: exact integer dot product of the block
-//     acc = fma(m, mul(dx, float(sum of qx)), acc)        formats with a minimum only; the product is made once a row of x
-// Float formats (f32 activations, 3.2), per output and segment: acc = fma(w, x, acc) in k order.
-// Segments are combined by a balanced pairwise tree; an empty segment is +0.
+//     acc = fma(m, mul(dx, float(sum of qx)), acc)        formats with a minimum only; the product is made once a row
+//     of x
+// F8_E4M3 and MXFP4 with e4m3 activations (3.3): acc = fma(mul(dw, dx), b, acc), b: the block's product, exact but for
+// its end. Float formats (f32 activations, 3.2), per output and segment: acc = fma(w, x, acc) in k order. Segments are
+// combined by a balanced pairwise tree; an empty segment is +0. Which of them is w.input, and x is of that kind.
 // Guarantee: exact. Limits: K a multiple of the format's block; integer formats: K % 32 == 0.
 #pragma once
 

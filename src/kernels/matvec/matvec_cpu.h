@@ -40,11 +40,12 @@ inline void prefetch_span(const uint8_t* p, uint32_t bytes) {
     for (uint32_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p) + kAhead + i, _MM_HINT_T0);
 }
 
-template <typename Weights, int C, bool kPrefetch>
+template <typename Weights, ActKind kInput, int C, bool kPrefetch>
 void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
   const uint32_t blocks = k / kBlock, chunks = chunk_count(k), segments = segment_count(k, true);
   SegmentTree<C * kHalves> tree;
   constexpr uint32_t kBytes = Weights::kCodes + Weights::kScales;  // of a block
+  constexpr uint32_t kRecord = kInput == ActKind::i8 ? kActRecord : kPlaneRecord;
   uint32_t chunk = 0;
   for (uint32_t s = 0; s < segments; ++s) {
     F acc[C * kHalves];
@@ -54,9 +55,14 @@ void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
       const uint32_t first = chunk * kChunkBlocks;
       const uint32_t n = blocks - first < kChunkBlocks ? blocks - first : kChunkBlocks;
       const uint8_t* scales = tile + n * Weights::kCodes;
-      for (uint32_t b = 0; b < n; ++b, x += C * kActRecord) {
+      for (uint32_t b = 0; b < n; ++b, x += C * kRecord) {
         if constexpr (kPrefetch) prefetch_span<C == 1 ? Weights::kAhead : kAheadOfRows>(tile + b * kBytes, kBytes);
-        Weights::template accumulate<C>(tile + b * Weights::kCodes, scales + b * Weights::kScales, x, acc);
+        const uint8_t *block = tile + b * Weights::kCodes, *of = scales + b * Weights::kScales;
+        if constexpr (kInput == ActKind::i8) {
+          Weights::template accumulate<C>(block, of, x, acc);
+        } else {
+          Weights::template accumulate_planes<C>(block, of, x, acc);
+        }
       }
       tile += n * kBytes;
     }
@@ -92,11 +98,11 @@ void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out)
   for (int j = 0; j < C * kHalves; ++j) out[j] = tree.root()[j];
 }
 
-template <typename Weights, int C, bool kPrefetch>
+template <typename Weights, ActKind kInput, int C, bool kPrefetch>
 void tile_group(const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
   F sums[C * kHalves];
-  if constexpr (requires { Weights::kCodes; }) {
-    integer_tile<Weights, C, kPrefetch>(tile, k, x, sums);
+  if constexpr (kInput != ActKind::f32) {
+    integer_tile<Weights, kInput, C, kPrefetch>(tile, k, x, sums);
   } else {
     float_tile<Weights, C>(tile, k, x, sums);
   }
@@ -106,30 +112,51 @@ void tile_group(const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
     for (int h = 0; h < kHalves; ++h) store(out + c * static_cast<int>(kTileRows) + h * kLanes, sums[c * kHalves + h]);
 }
 
-template <typename Weights, bool kPrefetch>
+template <typename Weights, ActKind kInput, bool kPrefetch>
 void tile_cols(uint32_t cols, const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
   switch (cols) {
-    case 1: return tile_group<Weights, 1, kPrefetch>(tile, k, x, out);
-    case 2: return tile_group<Weights, 2, kPrefetch>(tile, k, x, out);
-    case 3: return tile_group<Weights, 3, kPrefetch>(tile, k, x, out);
-    case 4: return tile_group<Weights, 4, kPrefetch>(tile, k, x, out);
-    case 5: return tile_group<Weights, 5, kPrefetch>(tile, k, x, out);
-    case 6: return tile_group<Weights, 6, kPrefetch>(tile, k, x, out);
-    case 7: return tile_group<Weights, 7, kPrefetch>(tile, k, x, out);
-    default: return tile_group<Weights, 8, kPrefetch>(tile, k, x, out);
+    case 1:
+      return tile_group<Weights, kInput, 1, kPrefetch>(tile, k, x, out);
+    case 2:
+      return tile_group<Weights, kInput, 2, kPrefetch>(tile, k, x, out);
+    case 3:
+      return tile_group<Weights, kInput, 3, kPrefetch>(tile, k, x, out);
+    case 4:
+      return tile_group<Weights, kInput, 4, kPrefetch>(tile, k, x, out);
+    case 5:
+      return tile_group<Weights, kInput, 5, kPrefetch>(tile, k, x, out);
+    case 6:
+      return tile_group<Weights, kInput, 6, kPrefetch>(tile, k, x, out);
+    case 7:
+      return tile_group<Weights, kInput, 7, kPrefetch>(tile, k, x, out);
+    default:
+      return tile_group<Weights, kInput, 8, kPrefetch>(tile, k, x, out);
+  }
+}
+
+template <typename Weights, ActKind kInput>
+void matvec_input(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+  const uint8_t* data = w.data + tile * w.tile_bytes();
+  for (uint32_t g = 0; g < x.groups(); ++g, out += kGroup * kTileRows) {
+    // The first group brings the tile into the cache; the others find it there.
+    if (g == 0) {
+      tile_cols<Weights, kInput, true>(x.group_cols(g), data, w.cols, x.group(g), out);
+    } else {
+      tile_cols<Weights, kInput, false>(x.group_cols(g), data, w.cols, x.group(g), out);
+    }
   }
 }
 
 template <typename Weights>
 void matvec_format(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
-  const uint8_t* data = w.data + tile * w.tile_bytes();
-  for (uint32_t g = 0; g < x.groups(); ++g, out += kGroup * kTileRows) {
-    // The first group brings the tile into the cache; the others find it there.
-    if (g == 0) {
-      tile_cols<Weights, true>(x.group_cols(g), data, w.cols, x.group(g), out);
-    } else {
-      tile_cols<Weights, false>(x.group_cols(g), data, w.cols, x.group(g), out);
-    }
+  if constexpr (requires { Weights::kBytes; }) {
+    matvec_input<Weights, ActKind::f32>(w, tile, x, out);
+  } else if constexpr (requires { Weights::kPlanes; }) {
+    if (x.kind == ActKind::e4m3) return matvec_input<Weights, ActKind::e4m3>(w, tile, x, out);
+    if (x.kind == ActKind::f32) return matvec_ref(w, tile, x, out);
+    matvec_input<Weights, ActKind::i8>(w, tile, x, out);
+  } else {
+    matvec_input<Weights, ActKind::i8>(w, tile, x, out);
   }
 }
 

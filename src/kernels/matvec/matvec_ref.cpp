@@ -28,6 +28,22 @@ float integer_segment(const PackedMatrix& w, uint32_t tile, uint32_t r, const Ac
   return acc;
 }
 
+float plane_segment(const PackedMatrix& w, uint32_t tile, uint32_t r, const Activations& x, uint32_t m, uint32_t begin,
+                    uint32_t end) {
+  float acc = 0.0f;
+  for (uint32_t b = begin; b < end; ++b) {
+    const PlaneRecord record = plane_record(x, m, b);
+    int32_t v[kBlock];
+    for (uint32_t i = 0; i < kBlock; ++i) {
+      const uint32_t at = PlaneRecord::place(i);
+      v[i] = 512 * record.high(m % kGroup)[at] + record.low(m % kGroup)[at];
+    }
+    const PlaneTerm term = pack_traits(w.format).plane_term(w.tile(tile), w.cols, r, b, v);
+    acc = fma32(term.scale * record.d()[m % kGroup], term.sum, acc);
+  }
+  return acc;
+}
+
 float float_segment(const PackedMatrix& w, uint32_t tile, uint32_t r, const Activations& x, uint32_t m, uint32_t begin,
                     uint32_t end) {
   const float* group = reinterpret_cast<const float*>(x.group(m / kGroup));
@@ -41,8 +57,9 @@ float float_segment(const PackedMatrix& w, uint32_t tile, uint32_t r, const Acti
 }  // namespace
 
 void matvec_ref(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
-  const bool integer = traits(w.format).integer_block;
-  STET_CHECK(x.k == w.cols && (x.kind == ActKind::i8) == integer);
+  STET_CHECK(x.k == w.cols && x.kind == w.input && takes_input(w.format, x.kind));
+  const auto segment = x.kind == ActKind::f32 ? float_segment : x.kind == ActKind::i8 ? integer_segment : plane_segment;
+  const bool integer = x.kind != ActKind::f32;
   const uint32_t segments = segment_count(w.cols, integer), chunks = chunk_count(w.cols);
   const uint32_t unit = integer ? kChunkBlocks : kChunk, limit = integer ? w.cols / kBlock : w.cols;
   for (uint32_t m = 0; m < x.rows; ++m)
@@ -51,9 +68,7 @@ void matvec_ref(const PackedMatrix& w, uint32_t tile, const Activations& x, floa
       for (uint32_t s = 0; s < segments; ++s) {
         const uint32_t begin = segment_begin(s, segments, chunks) * unit;
         const uint32_t end = std::min(segment_begin(s + 1, segments, chunks) * unit, limit);
-        partial[s] = begin >= end ? 0.0f
-                     : integer    ? integer_segment(w, tile, r, x, m, begin, end)
-                                  : float_segment(w, tile, r, x, m, begin, end);
+        partial[s] = begin >= end ? 0.0f : segment(w, tile, r, x, m, begin, end);
       }
       out[m * kTileRows + r] = tree_sum(partial, segments);
     }

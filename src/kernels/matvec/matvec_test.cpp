@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/kernels_test_util.h"
+#include "kernels/quantize/quantize.h"
 
 namespace stet {
 namespace {
@@ -21,6 +22,20 @@ std::vector<Shape> shapes(const FormatTraits& t) {
   return {{48, 576}, {37, 32}, {16, 2048}, {7, 2144}, {16, 96}};
 }
 
+std::vector<ActKind> inputs(Format format) {
+  std::vector<ActKind> out;
+  for (const ActKind kind : {ActKind::f32, ActKind::i8, ActKind::e4m3})
+    if (takes_input(format, kind)) out.push_back(kind);
+  return out;
+}
+
+std::vector<std::pair<Isa, ActKind>> isas_and(const std::vector<ActKind>& kinds) {
+  std::vector<std::pair<Isa, ActKind>> out;
+  for (const Isa isa : available_isas())
+    for (const ActKind kind : kinds) out.emplace_back(isa, kind);
+  return out;
+}
+
 struct Input {
   std::vector<float> x;
   std::vector<uint8_t> storage;
@@ -36,28 +51,35 @@ Input make_input(const Kernels& k, ActKind kind, uint32_t rows, uint32_t cols, F
   return in;
 }
 
+// Every instruction set and width: the bits of the scalar reference.
+void expect_reference(const PackedMatrix& w, Fill fill) {
+  const Kernels& reference = kernels(Isa::scalar);
+  for (uint32_t rows : {1u, 2u, 3u, 5u, 7u, 8u, 9u, 16u, 20u}) {
+    const Input in = make_input(reference, w.input, rows, w.cols, fill);
+    for (uint32_t tile = 0; tile < w.tiles(); tile += w.tiles() == 1 ? 1 : w.tiles() - 1) {
+      auto want = test::poisoned(size_t{rows} * 16);
+      reference.matvec(w, tile, in.act, want.data());
+      for (Isa isa : available_isas()) {
+        auto got = test::poisoned(size_t{rows} * 16);
+        kernels(isa).matvec(w, tile, in.act, got.data());
+        const size_t i = test::first_difference(got.data(), want.data(), got.size());
+        ASSERT_EQ(i, got.size()) << isa_name(isa) << " by " << act_name(w.input) << " " << w.rows << "x" << w.cols
+                                 << " M=" << rows << " tile " << tile << ": " << got[i] << " " << want[i];
+      }
+    }
+  }
+}
+
 class MatvecTest : public testing::TestWithParam<std::tuple<Format, Fill>> {};
 
-// Every instruction set, every width, tails of rows and columns: the bits of the scalar reference.
+// Tails of rows and columns, and every kind of input.
 TEST_P(MatvecTest, EqualsTheReference) {
   const auto [format, fill] = GetParam();
-  const Kernels& reference = kernels(Isa::scalar);
   for (const Shape s : shapes(traits(format))) {
-    const test::Packed w = test::make_packed(format, s.rows, s.cols, fill, s.rows + s.cols);
-    const ActKind kind = traits(format).integer_block ? ActKind::i8 : ActKind::f32;
-    for (uint32_t rows : {1u, 2u, 3u, 5u, 7u, 8u, 9u, 16u, 20u}) {
-      const Input in = make_input(reference, kind, rows, s.cols, fill);
-      for (uint32_t tile = 0; tile < w.matrix.tiles(); tile += w.matrix.tiles() == 1 ? 1 : w.matrix.tiles() - 1) {
-        auto want = test::poisoned(size_t{rows} * 16);
-        reference.matvec(w.matrix, tile, in.act, want.data());
-        for (Isa isa : available_isas()) {
-          auto got = test::poisoned(size_t{rows} * 16);
-          kernels(isa).matvec(w.matrix, tile, in.act, got.data());
-          const size_t i = test::first_difference(got.data(), want.data(), got.size());
-          ASSERT_EQ(i, got.size()) << isa_name(isa) << " " << s.rows << "x" << s.cols << " M=" << rows << " tile " << tile << ": "
-                                   << got[i] << " " << want[i];
-        }
-      }
+    test::Packed w = test::make_packed(format, s.rows, s.cols, fill, s.rows + s.cols);
+    for (const ActKind kind : inputs(format)) {
+      w.matrix.input = kind;
+      expect_reference(w.matrix, fill);
     }
   }
 }
@@ -67,10 +89,10 @@ TEST_P(MatvecTest, EqualsTheReference) {
 TEST_P(MatvecTest, RowsAreIndependentOfTheirNumber) {
   const auto [format, fill] = GetParam();
   const uint32_t cols = traits(format).block_elements > 32 ? 512 : 608;
-  const test::Packed w = test::make_packed(format, 16, cols, fill, 3);
-  const ActKind kind = traits(format).integer_block ? ActKind::i8 : ActKind::f32;
-  for (Isa isa : available_isas()) {
+  test::Packed w = test::make_packed(format, 16, cols, fill, 3);
+  for (const auto& [isa, kind] : isas_and(inputs(format))) {
     const Kernels& k = kernels(isa);
+    w.matrix.input = kind;
     const Input all = make_input(k, kind, 16, cols, fill);
     std::vector<float> want(16 * 16);
     k.matvec(w.matrix, 0, all.act, want.data());
@@ -123,6 +145,60 @@ TEST(MatvecReference, IsCloseToDouble) {
       EXPECT_NEAR(got[r], sum, (2.0 * cols / 32 + 16) * 0x1p-23 * magnitude) << traits(format).name;
     }
   }
+}
+
+// The same of e4m3 activations, whose values are known exactly.
+TEST(MatvecReference, IsCloseToDoubleByPlanes) {
+  for (Format format : {Format::e4m3, Format::mxfp4}) {
+    const uint32_t cols = 2304;
+    test::Packed w = test::make_packed(format, 16, cols, Fill::normal, 5);
+    w.matrix.input = ActKind::e4m3;
+    const Input in = make_input(kernels(Isa::scalar), ActKind::e4m3, 1, cols, Fill::normal);
+    float got[16];
+    matvec_ref(w.matrix, 0, in.act, got);
+    for (uint32_t r = 0; r < 16; ++r) {
+      double sum = 0, magnitude = 0;
+      for (uint32_t k = 0; k < cols; ++k) {
+        const PlaneRecord record = plane_record(in.act, 0, k / 32);
+        const uint32_t at = PlaneRecord::place(k % 32);
+        const double x = (512.0 * record.high(0)[at] + record.low(0)[at]) / 512 * record.d()[0];
+        const double term = x * pack_traits(format).element(w.matrix.data, cols, r, k);
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      EXPECT_NEAR(got[r], sum, (3.0 * cols / 32 + 16) * 0x1p-23 * magnitude) << traits(format).name;
+    }
+  }
+}
+
+// Blocks all of whose elements are an extreme of one of the planes, of either sign, against each other.
+TEST(MatvecPlanes, AllExtremeBlocksEqualTheReference) {
+  const float extremes[] = {448.0f, 480.0f / 512, 3840.0f / 512, 240.0f};  // planes 448 0, 0 480, 7 256, 240 0
+  for (const Format format : {Format::e4m3, Format::mxfp4})
+    for (const float of_weight : extremes)
+      for (const float of_input : extremes) {
+        std::vector<float> weights(16 * 256), x(256);
+        for (size_t i = 0; i < weights.size(); ++i) weights[i] = i % 3 == i / 256 % 3 ? -of_weight : of_weight;
+        for (size_t i = 0; i < x.size(); ++i) x[i] = i / 32 % 2 == 1 && i % 5 == 0 ? -of_input : of_input;
+        for (size_t i = 0; i < x.size(); i += 128) x[i] = 448.0f;  // the scale is 1
+        for (size_t i = 0; i < weights.size(); i += 128) weights[i] = 448.0f;
+        std::vector<uint8_t> blocks(weights.size() / traits(format).block_elements * traits(format).block_bytes);
+        traits(format).quantize(weights.data(), blocks.data(), weights.size());
+        const auto packed = pack_matrix(format, blocks.data(), 16, 256);
+        PackedMatrix w{format, 16, 256, packed.data()};
+        w.input = ActKind::e4m3;
+        std::vector<uint8_t> storage(activation_bytes(ActKind::e4m3, 1, 256));
+        const Activations act{ActKind::e4m3, 1, 256, storage.data()};
+        quantize_ref(x.data(), 0, act);
+        ASSERT_EQ(plane_record(act, 0, 1).d()[0], 1.0f);
+        ASSERT_EQ(512 * plane_record(act, 0, 1).high(0)[1] + plane_record(act, 0, 1).low(0)[1], 512 * of_input);
+        float want[16], got[16];
+        matvec_ref(w, 0, act, want);
+        for (Isa isa : available_isas()) {
+          kernels(isa).matvec(w, 0, act, got);
+          ASSERT_EQ(test::first_difference(got, want, 16), 16u) << isa_name(isa) << of_weight << " " << of_input;
+        }
+      }
 }
 
 }  // namespace

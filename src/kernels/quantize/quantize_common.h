@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/fp.h"
+#include "formats/e4m3/e4m3.h"
 #include "kernels/quantize/quantize.h"
 
 namespace stet {
@@ -17,6 +18,14 @@ static inline BlockScale block_scale(uint32_t max_bits) {
   const float a = float_of_bits(max_bits);
   if (a <= kQuantizeFloor) return {0.0f, 0.0f};
   return {a / 127.0f, 127.0f / a};
+}
+
+// The same of a group of kind e4m3.
+static inline BlockScale plane_scale(uint32_t max_bits) {
+  if (max_bits >= 0x7f800000u) return {float_of_bits(0x7fc00000u), 0.0f};
+  const float a = float_of_bits(max_bits);
+  const int e = exponent_above(a > kPlaneFloor ? a : kPlaneFloor, kLargestE4M3);
+  return {power_of_two(e), power_of_two(-e)};
 }
 
 static inline void finish_record(const ActRecord& record, uint32_t c, float d, int32_t sum_low, int32_t sum_high) {

@@ -5,8 +5,49 @@
 
 namespace stet::STET_ISA {
 
+// 32 elements as planes: |x| * scale, at most 448 * 512, to four significant bits and to whole numbers.
+static inline void plane_block(const float* x, float scale, int16_t* high, int16_t* low) {
+  int32_t both[2][32];
+  STET_UNROLL
+  for (int i = 0; i < 32 / kLanes; ++i) {
+    const I bits = as_int(load(x + i * kLanes)), negative = sar<31>(bits);
+    const F size = mul(as_float(iand(bits, iset1(0x7fffffff))), set1(scale));
+    // 1.5 * 2^20 times the power of two below size, or 8: its last bit is that power's fourth, so the addition rounds
+    // there.
+    const I power = imax(iand(as_int(size), iset1(0x7f800000)), as_int(set1(8.0f)));
+    const F round = as_float(iadd(power, iset1(20 << 23 | 1 << 22)));
+    const I v = to_int(sub(add(size, round), round));
+    istore(both[0] + i * kLanes, isub(ixor(shr<9>(v), negative), negative));
+    istore(both[1] + i * kLanes, isub(ixor(iand(v, iset1(511)), negative), negative));
+  }
+  for (int i = 0; i < 32; ++i) {
+    high[PlaneRecord::place(static_cast<uint32_t>(i))] = static_cast<int16_t>(both[0][i]);
+    low[PlaneRecord::place(static_cast<uint32_t>(i))] = static_cast<int16_t>(both[1][i]);
+  }
+}
+
+static inline void quantize_planes(const float* x, uint32_t row, const Activations& out) {
+  for (uint32_t first = 0; first < out.k; first += kPlaneGroup) {
+    const uint32_t end = out.k - first < kPlaneGroup ? out.k : first + kPlaneGroup;
+    I largest = izero();
+    for (uint32_t i = first; i < end; i += kLanes)
+      largest = imax(largest, iand(as_int(load(x + i)), iset1(0x7fffffff)));
+    const BlockScale scale = plane_scale(static_cast<uint32_t>(max_lane(largest)));
+    for (uint32_t i = first; i < end; i += 32) {
+      const PlaneRecord record = plane_record(out, row, i / 32);
+      record.d()[row % kGroup] = scale.d;
+      if (scale.inverse == 0.0f) {
+        __builtin_memset(record.high(row % kGroup), 0, 128);
+      } else {
+        plane_block(x + i, scale.inverse * 512.0f, record.high(row % kGroup), record.low(row % kGroup));
+      }
+    }
+  }
+}
+
 static inline void quantize(const float* x, uint32_t row, const Activations& out) {
   if (out.kind == ActKind::f32) return copy_row(x, row, out);
+  if (out.kind == ActKind::e4m3) return quantize_planes(x, row, out);
   constexpr int kVectors = 32 / kLanes;
   for (uint32_t b = 0; b < out.k / 32; ++b, x += 32) {
     F v[kVectors];

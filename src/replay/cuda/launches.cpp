@@ -9,12 +9,12 @@
 namespace stet {
 namespace {
 
-bool integer(const Command& c) { return traits(c.matrix.format).integer_block; }
+bool integer(const Command& c) { return c.matrix.input == ActKind::i8; }
 
 void check_weights(const Command& c) {
-  if (!has_cuda_weights(c.matrix.format))
-    fail(Code::kUnsupported, "command {} has weights in {}, for which there is no CUDA kernel: use --device cpu",
-         c.name, traits(c.matrix.format).name);
+  if (!has_cuda_weights(c.matrix.format) || c.matrix.input == ActKind::e4m3)
+    fail(Code::kUnsupported, "command {} multiplies {} by {}, for which there is no CUDA kernel: use --device cpu",
+         c.name, traits(c.matrix.format).name, act_name(c.matrix.input));
 }
 
 class StageCompiler {

@@ -12,7 +12,8 @@ void row_grouped(const Kernels& kernels, const Command& c, const StepParams&, ui
   // A tile holds rows of several groups where these are short.
   for (uint32_t n = first; n < end;) {
     const uint32_t group = n / rows, stop = std::min(end, (group + 1) * rows);
-    matvec_row_tile(kernels.matvec, c.matrix, part, c.in->row(row) + size_t{group} * c.matrix.cols, tile);
+    matvec_row_tile({kernels.matvec, kernels.quantize}, c.matrix, part, c.in->row(row) + size_t{group} * c.matrix.cols,
+                    tile);
     std::copy(tile + (n - first), tile + (stop - first), c.out->row(row) + n);
     n = stop;
   }
