@@ -18,6 +18,9 @@ namespace stet {
 // One tile of 16 rows of W times every row of x: out[m * 16 + r], m < x.rows. Rows of the tile beyond W.rows give zeros.
 using MatvecFn = void (*)(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out);
 
+// The tile as a tile of F32, in memory of the calling thread until its next call.
+const float* decoded_tile(const PackedMatrix& w, uint32_t tile);
+
 void matvec_ref(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out);
 
 }  // namespace stet

@@ -147,13 +147,20 @@ void matvec_input(const PackedMatrix& w, uint32_t tile, const Activations& x, fl
   }
 }
 
+// Weights in 8 bits or fewer times f32: of the tile as F32.
+inline void matvec_decoded(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+  const auto* decoded = reinterpret_cast<const uint8_t*>(decoded_tile(w, tile));
+  const PackedMatrix one{Format::f32, kTileRows, w.cols, decoded, ActKind::f32};
+  matvec_input<CpuWeights<Format::f32>, ActKind::f32>(one, 0, x, out);
+}
+
 template <typename Weights>
 void matvec_format(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
   if constexpr (requires { Weights::kBytes; }) {
     matvec_input<Weights, ActKind::f32>(w, tile, x, out);
   } else if constexpr (requires { Weights::kPlanes; }) {
     if (x.kind == ActKind::e4m3) return matvec_input<Weights, ActKind::e4m3>(w, tile, x, out);
-    if (x.kind == ActKind::f32) return matvec_ref(w, tile, x, out);
+    if (x.kind == ActKind::f32) return matvec_decoded(w, tile, x, out);
     matvec_input<Weights, ActKind::i8>(w, tile, x, out);
   } else {
     matvec_input<Weights, ActKind::i8>(w, tile, x, out);
