@@ -15,10 +15,17 @@ struct DigestCase {
 };
 
 constexpr DigestCase kCases[] = {
-    {"synth:tiny-gqa:q4_1", KvFormat::f16, "f16"}, {"synth:tiny:q4_0", KvFormat::f32, "f32"},
-    {"synth:tiny-wide:q8_0", KvFormat::q8, "q8"},  {"synth:tiny-256:q6_k", KvFormat::f16, "f16"},
-    {"synth:tiny-gqa:f16", KvFormat::f16, "f16"},  {"synth:tiny:bf16", KvFormat::f32, "f32"},
+    {"synth:tiny-gqa:q4_1", KvFormat::f16, "f16"},
+    {"synth:tiny:q4_0", KvFormat::f32, "f32"},
+    {"synth:tiny-wide:q8_0", KvFormat::q8, "q8"},
+    {"synth:tiny-256:q6_k", KvFormat::f16, "f16"},
+    {"synth:tiny-gqa:f16", KvFormat::f16, "f16"},
+    {"synth:tiny:bf16", KvFormat::f32, "f32"},
     {"synth:tiny:f32", KvFormat::f16, "f16"},
+    {"synth:tiny:mxfp4", KvFormat::f16, "f16"},
+    {"synth:tiny-256:f8_e4m3", KvFormat::f32, "f32"},
+    {"synth:tiny-gqa:mxfp4 by e4m3", KvFormat::f32, "f32"},
+    {"synth:tiny-256:f8_e4m3 by e4m3", KvFormat::f16, "f16"},
 };
 
 std::string answer_digest(Decoder& decoder, const Kernels& kernels, std::span<const int32_t> prompt, const SamplingParams& sampling) {

@@ -81,8 +81,10 @@ TEST_P(Geometry, EveryNumberOfThreadsGivesTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Geometry,
-                         testing::Values("synth:tiny:q4_0", "synth:tiny-gqa:q8_0", "synth:tiny-wide:q4_1", "synth:tiny-256:q6_k",
-                                         "synth:tiny-gqa:f16", "synth:tiny:bf16", "synth:tiny-wide:f32"));
+                         testing::Values("synth:tiny:q4_0", "synth:tiny-gqa:q8_0", "synth:tiny-wide:q4_1",
+                                         "synth:tiny-256:q6_k", "synth:tiny-gqa:f16", "synth:tiny:bf16",
+                                         "synth:tiny-wide:f32", "synth:tiny:mxfp4", "synth:tiny-256:f8_e4m3",
+                                         "synth:tiny-gqa:mxfp4 by e4m3", "synth:tiny-256:f8_e4m3 by e4m3"));
 
 TEST(GeometryOfSubnormals, EveryWayKeepsThem) {
   const TestModel model(subnormal_source());

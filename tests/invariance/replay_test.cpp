@@ -43,7 +43,8 @@ TEST_P(Replay, ModesMayChangeFromPassToPass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Replay,
-                         testing::Values("synth:tiny-wide:q4_0", "synth:tiny-gqa:q8_0", "synth:tiny-256:q6_k", "synth:tiny:f16"));
+                         testing::Values("synth:tiny-wide:q4_0", "synth:tiny-gqa:q8_0", "synth:tiny-256:q6_k",
+                                         "synth:tiny:f16", "synth:tiny-256:f8_e4m3 by e4m3"));
 
 // Replays one list again and again: two texts in turn, so that every replay finds rows of the other text in its place. Returns the
 // number of the first replay whose logits are not those that its text and position had when they were new; `replays` when all are.

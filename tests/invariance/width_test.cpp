@@ -38,8 +38,11 @@ TEST_P(Width, AnySplitGivesTheBitsOfSingleRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Width,
-                         testing::Combine(testing::Values("synth:tiny:q4_0", "synth:tiny-gqa:q8_0", "synth:tiny-wide:q4_1",
-                                                          "synth:tiny-256:q6_k", "synth:tiny-gqa:bf16", "synth:tiny-wide:f32"),
+                         testing::Combine(testing::Values("synth:tiny:q4_0", "synth:tiny-gqa:q8_0",
+                                                          "synth:tiny-wide:q4_1", "synth:tiny-256:q6_k",
+                                                          "synth:tiny-gqa:bf16", "synth:tiny-wide:f32",
+                                                          "synth:tiny-256:f8_e4m3", "synth:tiny-256:f8_e4m3 by e4m3",
+                                                          "synth:tiny:mxfp4 by e4m3"),
                                           testing::Values(KvFormat::f16)));
 INSTANTIATE_TEST_SUITE_P(KvFormats, Width,
                          testing::Combine(testing::Values("synth:tiny-wide:q4_0"), testing::Values(KvFormat::f32, KvFormat::q8)));
