@@ -30,14 +30,15 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-Conversation::Conversation(Engine& engine, const Request& request, const std::string& system, bool quiet)
-    : engine_(engine), request_(request), system_(system), quiet_(quiet) {
+Conversation::Conversation(Engine& engine, const Request& request, const std::string& system,
+                           std::optional<bool> thinking, bool quiet)
+    : engine_(engine), request_(request), system_(system), thinking_(thinking), quiet_(quiet) {
   // One stops the answer, the second one leaves; the third is for when nothing listens.
   set_interrupt_limit(3);
   // Says now what would otherwise be said after the first question: no template, or one that takes no system message.
   std::vector<ChatMessage> first = messages();
   first.push_back({"user", "?"});
-  (void)engine_.tokenize_chat(first);
+  (void)engine_.tokenize_chat(first, true, thinking_);
 }
 
 int Conversation::run() {
@@ -151,7 +152,7 @@ Conversation::Next Conversation::answer(const std::string& question) {
   turns_.push_back({"user", question});
   Generation reply;
   try {
-    request_.prompt = engine_.tokenize_chat(messages());
+    request_.prompt = engine_.tokenize_chat(messages(), true, thinking_);
     reply = generate_in_view(engine_, request_, {.show_text = true, .quiet = quiet_});
   } catch (const Error& e) {
     turns_.pop_back();

@@ -1,6 +1,7 @@
 // `stet run` without a prompt: questions and answers in a terminal.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,9 @@ namespace stet {
 
 class Conversation {
  public:
-  // request: how to answer; its prompt is not used. engine outlives this.
-  Conversation(Engine& engine, const Request& request, const std::string& system, bool quiet);
+  // request: how to answer; its prompt is not used. thinking: as Engine::tokenize_chat has it. engine outlives this.
+  Conversation(Engine& engine, const Request& request, const std::string& system, std::optional<bool> thinking,
+               bool quiet);
 
   // Until Ctrl-D, /exit or a second Ctrl-C. Returns the exit code.
   int run();
@@ -34,6 +36,7 @@ class Conversation {
   Engine& engine_;
   Request request_;
   std::string system_;
+  const std::optional<bool> thinking_;
   const bool quiet_;
   LineEditor editor_;
   std::vector<ChatMessage> turns_;

@@ -20,7 +20,7 @@ struct RunFlags {
   SamplingFlags sampling;
   std::optional<std::string> prompt, file;
   std::string system;
-  bool raw = false, json = false;
+  bool raw = false, json = false, think = false, no_think = false;
 
   void declare(Flags& flags) {
     model.declare_model(flags);
@@ -30,6 +30,8 @@ struct RunFlags {
     flags.text("-f,--file", "FILE", &file, "the prompt is the content of a file (- is standard input)");
     flags.text("-s,--system", "TEXT", &system, "a system message before the prompt");
     flags.toggle("--raw", &raw, "continue the text as it is, without the model's chat template");
+    flags.toggle("--think", &think, "reason before the answer, where the model's chat template has a switch for it");
+    flags.toggle("--no-think", &no_think, "answer at once (without either: as the model does by itself)");
     sampling.declare(flags);
     model.declare_draft(flags);
     model.declare_machine(flags);
@@ -41,11 +43,17 @@ struct RunFlags {
         "conversation: /help there says more.");
   }
 
+  std::optional<bool> thinking() const { return think || no_think ? std::optional(think) : std::nullopt; }
+
   void check() const {
     model.check();
     if (prompt && file) fail(Code::kUsage, "both --prompt and --file were given; choose one");
     if (raw && !system.empty())
       fail(Code::kUsage, "--raw and --system contradict each other: only a chat template has a system message");
+    if (think && no_think) fail(Code::kUsage, "--think and --no-think contradict each other");
+    if (raw && (think || no_think))
+      fail(Code::kUsage, "--raw and --{}think contradict each other: only a chat template has a switch for reasoning",
+           think ? "" : "no-");
   }
 };
 
@@ -69,7 +77,7 @@ std::vector<int32_t> prompt_ids(const Engine& engine, const RunFlags& flags, con
   std::vector<ChatMessage> messages;
   if (!flags.system.empty()) messages.push_back({"system", flags.system});
   messages.push_back({"user", prompt});
-  return engine.tokenize_chat(messages);
+  return engine.tokenize_chat(messages, true, flags.thinking());
 }
 
 int answer_once(Engine& engine, const RunFlags& flags, Request request, const std::string& prompt) {
@@ -93,7 +101,7 @@ int run_main(std::span<const std::string> arguments) {
   if (prompt && prompt->empty()) fail(Code::kUsage, "the prompt is empty: give some text with -p, -f or a pipe");
   const std::unique_ptr<Engine> engine = flags.model.load();
   if (prompt) return answer_once(*engine, flags, request, *prompt);
-  return Conversation(*engine, request, flags.system, flags.model.quiet).run();
+  return Conversation(*engine, request, flags.system, flags.thinking(), flags.model.quiet).run();
 }
 
 }  // namespace stet

@@ -199,9 +199,9 @@ void Api::Impl::tokenize(const std::shared_ptr<Exchange>& exchange) {
   const TokenizeRequest request = read_tokenize_request(exchange->request().body);
   shared->name_hints(request.hints);
   const auto* text = std::get_if<std::string>(&request.prompt);
-  const TokenIds ids =
-      text != nullptr ? tokenize_text(e, *text, request.add_special_tokens.value_or(true), "prompt")
-                      : tokenize_conversation(e, std::get<Conversation>(request.prompt), request.add_generation_prompt);
+  const TokenIds ids = text != nullptr ? tokenize_text(e, *text, request.add_special_tokens.value_or(true), "prompt")
+                                       : tokenize_conversation(e, std::get<Conversation>(request.prompt),
+                                                               request.add_generation_prompt, request.thinking);
   nlohmann::ordered_json out;
   out["count"] = ids.size();
   out["max_model_len"] = e.info().context;

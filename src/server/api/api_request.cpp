@@ -81,6 +81,8 @@ TokenIds blaming(std::string_view field, const Tokenize& tokenize) {
 ApiRequest read_chat_request(std::string_view body, const ModelLimits& limits) {
   RawRequest raw = read_raw(body, limits, chat_fields());
   settle_chat_logprobs(raw);
+  if (raw.no_reasoning && raw.out.thinking.value_or(false))
+    refuse("reasoning_effort", "reasoning_effort is \"none\", but chat_template_kwargs asks for reasoning");
   if (std::holds_alternative<std::monostate>(raw.out.prompt)) refuse("messages", "messages is missing");
   return std::move(raw.out);
 }
@@ -92,11 +94,12 @@ ApiRequest read_completion_request(std::string_view body, const ModelLimits& lim
   return std::move(raw.out);
 }
 
-TokenIds tokenize_conversation(const Engine& engine, const Conversation& messages, bool add_generation_prompt) {
+TokenIds tokenize_conversation(const Engine& engine, const Conversation& messages, bool add_generation_prompt,
+                               std::optional<bool> thinking) {
   if (!engine.has_vocabulary() || !engine.has_chat_template())
     refuse("messages", "the model has no {}, so it takes no messages: use /v1/completions",
            engine.has_vocabulary() ? "chat template" : "vocabulary");
-  return blaming("messages", [&] { return engine.tokenize_chat(messages, add_generation_prompt); });
+  return blaming("messages", [&] { return engine.tokenize_chat(messages, add_generation_prompt, thinking); });
 }
 
 TokenIds tokenize_text(const Engine& engine, const std::string& text, bool add_special_tokens, std::string_view field) {
@@ -107,7 +110,7 @@ TokenIds tokenize_text(const Engine& engine, const std::string& text, bool add_s
 void tokenize_prompt(ApiRequest& request, const Engine& engine) {
   TokenIds& ids = request.request.prompt;
   if (auto* messages = std::get_if<Conversation>(&request.prompt)) {
-    ids = tokenize_conversation(engine, *messages);
+    ids = tokenize_conversation(engine, *messages, true, request.thinking);
   } else if (auto* text = std::get_if<std::string>(&request.prompt)) {
     ids = tokenize_text(engine, *text, true, request.prompt_field);
   } else {

@@ -26,7 +26,8 @@ using TokenIds = std::vector<int32_t>;
 struct ApiRequest {
   std::variant<std::monostate, std::string, TokenIds, Conversation> prompt;  // as it was asked; monostate: not at all
   std::string prompt_field;                                                  // "messages", "prompt"
-  Request request;  // its prompt is filled in by tokenize_prompt()
+  std::optional<bool> thinking;  // of a conversation: reason before the answer; nothing: as the model does by itself
+  Request request;               // its prompt is filled in by tokenize_prompt()
   bool sampled() const { return request.sampling.temperature > 0.0f; }
   bool stream = false;
   bool include_usage = false;     // a last chunk with the usage
@@ -49,6 +50,7 @@ struct TokenizeRequest {
   std::variant<std::monostate, std::string, Conversation> prompt;
   std::optional<bool> add_special_tokens;  // of a text: begin with the token that begins one, unless false
   bool add_generation_prompt = true;
+  std::optional<bool> thinking;
   bool return_token_strs = false;
   Hints hints;
 };
@@ -56,7 +58,8 @@ TokenizeRequest read_tokenize_request(std::string_view body);
 TokenIds read_detokenize_request(std::string_view body, const ModelLimits& limits, Hints& hints);
 
 // Ids of a conversation, or of a text. Throw as tokenize_prompt() does.
-TokenIds tokenize_conversation(const Engine& engine, const Conversation& messages, bool add_generation_prompt = true);
+TokenIds tokenize_conversation(const Engine& engine, const Conversation& messages, bool add_generation_prompt = true,
+                               std::optional<bool> thinking = {});
 TokenIds tokenize_text(const Engine& engine, const std::string& text, bool add_special_tokens, std::string_view field);
 
 // Names of all fields that the tables know, by endpoint: for the test that holds docs/api.md to them.

@@ -314,6 +314,33 @@ TEST(ApiRequest, TokenizeAndDetokenize) {
   EXPECT_EQ(refusal([&] { read_detokenize_request("{}", kLimits, hints); }).first, "tokens");
 }
 
+TEST(ApiRequest, ReasoningIsSwitchedByTheNamesOfTemplates) {
+  EXPECT_EQ(chat().thinking, std::nullopt);
+  EXPECT_EQ(chat({{"chat_template_kwargs", Json::object()}}).thinking, std::nullopt);
+  for (const bool wanted : {true, false})
+    for (const char* name : {"thinking", "enable_thinking"}) {
+      const Json kwargs = {{name, wanted}};
+      EXPECT_EQ(chat({{"chat_template_kwargs", kwargs}}).thinking, wanted);
+      EXPECT_EQ(read_tokenize_request(Json{{"messages", kHello}, {"chat_template_kwargs", kwargs}}.dump()).thinking,
+                wanted);
+    }
+  const auto refused = [](const std::string& fields, const std::string& param, const std::string& why) {
+    expect_refused(fields, param, why, true, false);
+  };
+  refused(R"({"chat_template_kwargs": {"thinking": 1}})", "chat_template_kwargs.thinking", "true or false");
+  refused(R"({"chat_template_kwargs": {"custom": true}})", "chat_template_kwargs.custom", "not known");
+  refused(R"({"chat_template_kwargs": true})", "chat_template_kwargs", "an object");
+  refused(R"({"chat_template_kwargs": {"thinking": true, "enable_thinking": false}})", "chat_template_kwargs.thinking",
+          "says otherwise");
+  refused(R"({"reasoning_effort": "high"})", "reasoning_effort", "unless it is \"none\"");
+  refused(R"({"reasoning_effort": "none", "chat_template_kwargs": {"thinking": true}})", "reasoning_effort",
+          "asks for reasoning");
+  EXPECT_EQ(chat({{"reasoning_effort", "none"}}).thinking, std::nullopt);
+  EXPECT_EQ(
+      refusal([] { read_tokenize_request(R"({"prompt": "x", "chat_template_kwargs": {"thinking": true}})"); }).first,
+      "chat_template_kwargs");
+}
+
 TEST(ApiRequest, TheDocumentationListsEveryField) {
   std::ifstream file("docs/api.md");
   ASSERT_TRUE(file) << "tests run in the project's folder";

@@ -369,6 +369,19 @@ TEST(Api, WhoLeftBeforeTheBodyWasReadIsCountedAsItIsLogged) {
   EXPECT_FALSE(left->ended());
 }
 
+// The model's template has no switch for reasoning, and does not pretend to.
+TEST(Api, ASwitchThatTheTemplateLacksIsRefused) {
+  for (const char* path : {kChat, "/tokenize"}) {
+    Json body = Json::parse(R"({"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {}})");
+    if (path == std::string(kChat)) body["max_tokens"] = 1;
+    EXPECT_EQ(server().post(path, body)->answer().status, 200) << path;
+    body["chat_template_kwargs"]["enable_thinking"] = true;
+    const auto refused = server().post(path, body);
+    EXPECT_EQ(refused->answer().status, 400) << path;
+    EXPECT_THAT(refused->json()["error"]["message"].get<std::string>(), HasSubstr("no switch for reasoning")) << path;
+  }
+}
+
 // A template that drops developers, as many do in silence.
 class DroppingSource : public TensorSource {
  public:

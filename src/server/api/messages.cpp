@@ -99,7 +99,24 @@ ChatMessage read_message(const FieldValue& value, Hints& hints) {
   return {*message.raw.role, *message.raw.content};
 }
 
+void read_switch(const FieldValue& value, std::optional<bool>& thinking) {
+  const bool wanted = value.boolean();
+  if (thinking && *thinking != wanted)
+    refuse(value.path(), "{} is {}, and the other name of the same switch says otherwise", value.path(), wanted);
+  thinking = wanted;
+}
+
 }  // namespace
+
+std::optional<bool> read_thinking(const FieldValue& value, Hints& hints) {
+  static const std::vector<Field<std::optional<bool>>> table = {
+      honoured<std::optional<bool>>("thinking", read_switch),
+      honoured<std::optional<bool>>("enable_thinking", read_switch),
+  };
+  std::optional<bool> thinking;
+  read_fields(value, table, thinking, hints);
+  return thinking;
+}
 
 Conversation read_messages(const FieldValue& value, Hints& hints) {
   Conversation messages;

@@ -12,6 +12,7 @@ struct RawRequest {
   std::optional<bool> logprobs;
   std::optional<uint32_t> top_logprobs;
   bool has_stream_options = false;
+  bool no_reasoning = false;  // reasoning_effort says so
 };
 
 using RequestFields = std::vector<Field<RawRequest>>;

@@ -54,6 +54,15 @@ void read_prompt(V v, Raw& r) {
   }
 }
 
+// Accepted where it says what happens anyway.
+void read_reasoning_effort(V v, Raw& r) {
+  refuse_unless_neutral(v, {.name = "reasoning_effort",
+                            .kind = FieldKind::unless,
+                            .neutral = R"(["none"])",
+                            .advice = "chat_template_kwargs switches reasoning on"});
+  r.no_reasoning = true;
+}
+
 RequestFields joined(RequestFields table) {
   for (const RequestFields& more : {common_fields(), sampling_fields()})
     table.insert(table.end(), more.begin(), more.end());
@@ -107,13 +116,13 @@ const RequestFields& chat_fields() {
       unless<Raw>("audio", "[]", "the model writes text"),
       unless<Raw>("modalities", R"([["text"]])", "the model writes text"),
       unless<Raw>("prediction", "[]"),
-      unless<Raw>("reasoning_effort", R"(["none"])"),
+      honoured<Raw>("reasoning_effort", read_reasoning_effort),
       unless<Raw>("verbosity", R"(["medium"])", "ask for it in the prompt"),
       unless<Raw>("web_search_options", "[]"),
       unless<Raw>("moderation", "[]"),
       unless<Raw>("store", "[false]", "nothing is kept"),
       unless<Raw>("chat_template", "[]", "the model's own template is used"),
-      unless<Raw>("chat_template_kwargs", "[{}]"),
+      honoured<Raw>("chat_template_kwargs", [](V v, Raw& r) { r.out.thinking = read_thinking(v, r.out.hints); }),
       unless<Raw>("add_generation_prompt", "[true]"),
       unless<Raw>("continue_final_message", "[false]", "use /v1/completions"),
       unless<Raw>("add_special_tokens", "[false]", "the template writes them"),

@@ -37,7 +37,7 @@ const std::vector<Field<TokenizeRequest>>& tokenize_fields() {
       honoured<R>("return_token_strs", [](V v, R& r) { r.return_token_strs = v.boolean(); }),
       unless<R>("continue_final_message", "[false]"),
       unless<R>("chat_template", "[]", "the model's own template is used"),
-      unless<R>("chat_template_kwargs", "[{}]"),
+      honoured<R>("chat_template_kwargs", [](V v, R& r) { r.thinking = read_thinking(v, r.hints); }),
       unless<R>("tools", "[[]]"),
   };
   return table;
@@ -62,6 +62,8 @@ TokenizeRequest read_tokenize_request(std::string_view body) {
   if (std::holds_alternative<Conversation>(request.prompt) && request.add_special_tokens.value_or(false))
     refuse("add_special_tokens",
            "add_special_tokens is true, but the chat template writes the special tokens: leave it out");
+  if (std::holds_alternative<std::string>(request.prompt) && request.thinking)
+    refuse("chat_template_kwargs", "chat_template_kwargs is about messages, and prompt is a text: leave it out");
   return request;
 }
 
