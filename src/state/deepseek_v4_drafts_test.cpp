@@ -34,11 +34,12 @@ std::string text_of_file(const std::string& path) {
 }
 
 struct DraftModel {
-  explicit DraftModel(const std::string& name, bool drafts = true)
+  explicit DraftModel(const std::string& name, bool drafts = true, const std::string& mode = "f32")
       : model(HfCheckpoint::open(kDrafts + name, drafts), true),
         record(parse_json(text_of_file(kDrafts + name + "/golden.json"), name)),
         tokens(record["tokens"].get<std::vector<int32_t>>()) {
-    const std::string bytes = text_of_file(kDrafts + name + "/draft.npy");
+    choose_activations(model.desc, mode);
+    const std::string bytes = text_of_file(kDrafts + name + (mode == "f32" ? "/" : "/checkpoint_") + "draft.npy");
     const uint64_t columns = model.desc.vocab + (name == "dspark" ? 1 : 0);
     const size_t header = 10 + static_cast<uint8_t>(bytes[8]) + 256 * static_cast<uint8_t>(bytes[9]);
     golden.resize((bytes.size() - header) / sizeof(double));
@@ -121,7 +122,8 @@ std::vector<float> dspark_rows(const DraftModel& m, const ModelDesc& desc, const
   for (size_t i = 0; i < m.record["cases"].size(); ++i) {
     const uint32_t verified = m.record["cases"][i]["verified"].get<uint32_t>();
     const uint32_t drafts = m.record["cases"][i]["drafts"].get<uint32_t>();
-    int32_t before = m.record["anchors"]["f32"][i].get<int32_t>();
+    const std::string mode(activation_mode_name(desc.activations));
+    int32_t before = m.record["anchors"][mode][i].get<int32_t>();
     passes.block(before, drafts, verified);
     if (drafted != nullptr) drafted->emplace_back();
     for (uint32_t row = 0; row < drafts; ++row) {
@@ -170,6 +172,28 @@ TEST(DSpark, LogitsConfidencesAndTokensAreThoseOfTheTranscription) {
   EXPECT_LE(worst, m.tolerance());
   EXPECT_EQ(drafted, m.record["drafted"]["f32"].get<std::vector<std::vector<int32_t>>>());
   std::printf("    dspark: error %.3g, %.2f of the tolerance\n", worst, worst / m.tolerance());
+}
+
+// Mode checkpoint: rows that errors of f32 arithmetic move over no boundary have those errors' tolerance.
+void expect_rows_within(const DraftModel& m, const std::vector<float>& got) {
+  const auto tolerances = m.record["checkpoint_tolerance_at_rows"].get<std::vector<double>>();
+  ASSERT_EQ(got.size(), m.golden.size());
+  const size_t columns = got.size() / tolerances.size();
+  // The logits of a golden row are exact in f32 where its tolerance is 0.
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(got[i]), m.golden[i], std::max(tolerances[i / columns], 1e-6)) << i / columns;
+}
+
+TEST(Mtp, RoundsWhereThePublishedReferenceDoes) {
+  const DraftModel m("mtp", true, "checkpoint");
+  expect_rows_within(m, mtp_logits(m, m.model.desc, {}));
+}
+
+TEST(DSpark, RoundsWhereThePublishedReferenceDoes) {
+  const DraftModel m("dspark", true, "checkpoint");
+  std::vector<std::vector<int32_t>> drafted;
+  expect_rows_within(m, dspark_rows(m, m.model.desc, {}, &drafted));
+  EXPECT_EQ(drafted, m.record["drafted"]["checkpoint"].get<std::vector<std::vector<int32_t>>>());
 }
 
 // ---- wrong engines: the right lists over something wrong
