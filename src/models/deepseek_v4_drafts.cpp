@@ -171,7 +171,8 @@ void add_draft(const TensorSource& source, ModelDesc& d, Settings& s) {
     draft.depth = 1;
     draft.states = {{named(kFirst, "rows"), d.head_dim, 1}};
     draft.record = record_mtp;
-    d.states.push_back({kStreams, d.hidden * s.streams, 1});
+    // Rows of the window before the position that the target runs next.
+    d.states.push_back({kStreams, d.hidden * s.streams, 1, s.window + 1});
     add_mtp_tensors(d, d.tensors);
   } else if (has(source, "main_proj.weight")) {
     check_dspark(d, s.draft);
