@@ -13,12 +13,12 @@ constexpr uint16_t kNaNHalf = 0x7fc0;
 // act_quant takes no group for smaller than this.
 constexpr float kLeastLargest = 1e-4f;
 
-float power_of_two(int exponent) { return float_of_bits(static_cast<uint32_t>(exponent + 127) << 23); }
+float two_to(int exponent) { return float_of_bits(static_cast<uint32_t>(exponent + 127) << 23); }
 
 float e4m3_value(uint8_t code) {
   const uint32_t exponent = (code >> 3) & 15, mantissa = code & 7;
   float size = static_cast<float>(mantissa) * 0x1p-9f;
-  if (exponent != 0) size = static_cast<float>(8 + mantissa) * power_of_two(static_cast<int>(exponent) - 10);
+  if (exponent != 0) size = static_cast<float>(8 + mantissa) * two_to(static_cast<int>(exponent) - 10);
   if ((code & 0x7f) == kNaNCode) size = float_of_bits(0x7fc00000u);
   return (code & 0x80) != 0 ? -size : size;
 }
@@ -68,8 +68,8 @@ uint32_t encode_fp8_row(const Fp8RowShape& shape, const float* x, uint8_t* row) 
     const int exponent = scale_exponent(largest_of(x + first, end - first));
     row[shape.scales_at() + g] = static_cast<uint8_t>(exponent + 127);
     for (uint32_t i = first; i < end; ++i) {
-      const float scaled = x[i] * power_of_two(-exponent);
-      const bool lost = scaled * power_of_two(exponent) != x[i] && x[i] == x[i];  // below the smallest float
+      const float scaled = x[i] * two_to(-exponent);
+      const bool lost = scaled * two_to(exponent) != x[i] && x[i] == x[i];  // below the smallest float
       if (lost || !e4m3_code(scaled, row[i])) return i;
     }
   }
@@ -85,7 +85,7 @@ uint32_t encode_fp8_row(const Fp8RowShape& shape, const float* x, uint8_t* row) 
 
 void decode_fp8_row(const Fp8RowShape& shape, const uint8_t* row, float* x) {
   for (uint32_t i = 0; i < shape.codes; ++i)
-    x[i] = e4m3_value(row[i]) * power_of_two(row[shape.scales_at() + i / Fp8RowShape::kGroup] - 127);
+    x[i] = e4m3_value(row[i]) * two_to(row[shape.scales_at() + i / Fp8RowShape::kGroup] - 127);
   for (uint32_t i = 0; i < shape.rotated; ++i) {
     uint16_t half;
     std::memcpy(&half, row + shape.codes + size_t{2} * i, sizeof half);
