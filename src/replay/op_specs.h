@@ -59,7 +59,7 @@ struct EntrySpec {
   bool rounded = false, indexed = false;
 };
 
-// round_e4m3: runs of `run` elements, each in groups of kLinearGroup. A part is a run.
+// round_e4m3: runs of `run` elements, each in groups of kPlaneGroup. A part is a run.
 struct RoundSpec {
   uint32_t run = 0;
 };

@@ -18,8 +18,7 @@
 
 namespace stet {
 
-constexpr uint32_t kLinearGroup = 128;  // elements of a product's input that share a scale
-constexpr uint32_t kCacheGroup = 64;    // of a cached row
+constexpr uint32_t kCacheGroup = 64;    // elements of a cached row that share a scale
 constexpr uint32_t kIndexGroup = 32;    // of the indexer's queries and keys
 
 // In place, of n elements.
@@ -37,12 +36,5 @@ void hadamard_ref(float* x, uint32_t n);
 void round_cached(float* x, uint32_t n, uint32_t rope_dim);
 // What an indexer compares, in place: bf16, Hadamard, bf16, e2m1.
 void round_indexed(float* x, uint32_t n);
-
-// k of the least power of two 2^k not below a / limit, for limit = significand * 2^exponent; a finite and above 0,
-// normal.
-static inline int power_above(float a, float significand, int exponent) {
-  const uint32_t bits = bits_of_float(a), whole = bits_of_float(significand) & 0x7fffffu;
-  return static_cast<int>(bits >> 23) - 127 - exponent + ((bits & 0x7fffffu) > whole ? 1 : 0);
-}
 
 }  // namespace stet

@@ -3,12 +3,13 @@
 #include <limits>
 
 #include "base/error.h"
+#include "formats/e4m3/e4m3.h"
+#include "formats/mxfp4/mxfp4.h"
+#include "kernels/quantize/quantize.h"
 #include "kernels/rounding/rounding.h"
 
 namespace stet {
 namespace {
-
-float power_of_two(int k) { return float_of_bits(static_cast<uint32_t>(k + 127) << 23); }
 
 // The largest magnitude of n elements; infinity where one is not finite.
 float largest(const float* x, uint32_t n) {
@@ -17,15 +18,10 @@ float largest(const float* x, uint32_t n) {
   return most >= 0x7f800000u ? std::numeric_limits<float>::infinity() : float_of_bits(most);
 }
 
-// |v| <= 448
-float e4m3(float v) {
-  const uint32_t bits = bits_of_float(v), size = bits & 0x7fffffffu;
-  if (size < bits_of_float(0x1p-6f)) return rint32(v * 512.0f) / 512.0f;
-  return float_of_bits((bits + 0x7ffffu + ((bits >> 20) & 1u)) & ~0xfffffu);
-}
+float to_e4m3(float v) { return e4m3_to_f32(f32_to_e4m3(v)); }
 
 // |v| <= 6
-float e2m1(float v) {
+float to_e2m1(float v) {
   const uint32_t bits = bits_of_float(v), size = bits & 0x7fffffffu;
   if (size < bits_of_float(1.0f)) return rint32(v * 2.0f) / 2.0f;
   return float_of_bits((bits + 0x1fffffu + ((bits >> 22) & 1u)) & ~0x3fffffu);
@@ -56,13 +52,13 @@ void by_group(const float* x, uint32_t n, uint32_t size, float* y, Group group) 
 
 void round_e4m3_ref(const float* x, uint32_t n, uint32_t size, float* y) {
   by_group(x, n, size, y, [](const float* in, uint32_t count, float most, float* out) {
-    round_group(in, count, power_above(std::max(most, 1e-4f), 1.75f, 8), e4m3, out);
+    round_group(in, count, exponent_above(std::max(most, kPlaneFloor), kLargestE4M3), to_e4m3, out);
   });
 }
 
 void round_e2m1_ref(const float* x, uint32_t n, float* y) {
   by_group(x, n, kIndexGroup, y, [](const float* in, uint32_t count, float most, float* out) {
-    round_group(in, count, power_above(std::max(most, 6.0f * 0x1p-126f), 1.5f, 2), e2m1, out);
+    round_group(in, count, exponent_above(std::max(most, kLargestE2M1 * 0x1p-126f), kLargestE2M1), to_e2m1, out);
   });
 }
 
