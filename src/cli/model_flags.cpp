@@ -16,7 +16,7 @@ void ModelFlags::declare_model(Flags& flags) {
                "what activations are rounded to: what the file declares, else a8 (auto); the numbers of each are others");
   flags.preset("--float", &options.activations, "f32",
                "--activations f32: dequantised weights too, the float reference path; slower");
-  flags.choice("--kv", &options.kv, {"f16", "f32", "q8"}, "format of the KV cache (f16)");
+  flags.choice("--kv", &options.kv, {"f16", "f32", "q8", "fp8"}, "format of the KV cache (f16); fp8: of DeepSeek V4's published mode, without loss");
 }
 
 void ModelFlags::declare_context(Flags& flags) {

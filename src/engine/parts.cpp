@@ -43,7 +43,8 @@ KvFormat kv_format(const std::string& name) {
   if (name == "f16") return KvFormat::f16;
   if (name == "f32") return KvFormat::f32;
   if (name == "q8") return KvFormat::q8;
-  fail(Code::kUsage, "there is no KV format '{}'; choose one of: f16, f32, q8", name);
+  if (name == "fp8") return KvFormat::fp8;
+  fail(Code::kUsage, "there is no KV format '{}'; choose one of: f16, f32, q8, fp8", name);
 }
 
 ReplayMode replay_mode(const std::string& name) {

@@ -90,9 +90,16 @@ std::vector<TensorSpec> all_tensors(const ModelDesc& d) {
 std::vector<StateSpec> all_states(const ModelDesc& d) {
   const Settings& s = settings(d);
   std::vector<StateSpec> states;
+  // What an indexer compares is in e2m1, which bf16 holds: all of it counts as rotated.
   const auto cached = [&](uint32_t layer, const char* kind, uint32_t width, uint32_t ratio, uint32_t reach) {
-    states.push_back(
-        {.name = named(layer, kind), .width = width, .ratio = ratio, .reach = reach, .ring = 0, .cached = true});
+    const uint32_t rotated = width == d.head_dim ? d.rope_dim() : width;
+    states.push_back({.name = named(layer, kind),
+                      .width = width,
+                      .ratio = ratio,
+                      .reach = reach,
+                      .ring = 0,
+                      .cached = true,
+                      .rotated = rotated});
   };
   for (uint32_t l = 0; l < d.layers; ++l) {
     cached(l, "rows", d.head_dim, 1, s.window);

@@ -45,7 +45,8 @@ struct StateSpec {
   // 0: any row before, so they are kept for ever.
   uint32_t reach = 0;
   uint32_t ring = 0;  // rows of the ring, where it is not ring_rows(reach); REQUIRES: what a pass needs
-  bool cached = false;  // kept in the format of the KV cache (f32 or f16); otherwise in f32
+  bool cached = false;  // kept in the format of the KV cache (f32, f16 or fp8); otherwise in f32
+  uint32_t rotated = 0;  // of `cached` rows: elements at their end that are bf16 in mode `checkpoint`, the others being e4m3
 };
 
 struct ModelDesc;

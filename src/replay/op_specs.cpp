@@ -9,7 +9,8 @@ namespace stet {
 namespace {
 
 std::string rows_text(const StateRows& r) {
-  const std::string row = fmt::format("{} {}", r.format == RowFormat::f16 ? "f16" : "f32", r.width);
+  constexpr const char* kFormats[] = {"f32", "f16", "fp8"};
+  const std::string row = fmt::format("{} {}", kFormats[static_cast<size_t>(r.format)], r.width);
   if (r.ring != 0) return fmt::format("[{} ring {}]", row, r.ring);
   return fmt::format("[{} every {} stride {}]", row, r.ratio, r.chunk_stride);
 }

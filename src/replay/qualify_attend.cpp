@@ -28,7 +28,7 @@ struct AttendSample {
   uint8_t* got_layer() const { return got_kv.as<uint8_t>().data(); }
   uint8_t* want_layer() const { return want_kv.as<uint8_t>().data(); }
   std::string name() const {
-    static constexpr const char* kFormats[] = {"f32", "f16", "q8"};
+    static constexpr const char* kFormats[] = {"f32", "f16", "q8", "fp8"};
     return fmt::format("{} KV, {} heads on {} of {}", kFormats[static_cast<int>(layout.format)], shape.heads, layout.heads, layout.head_dim);
   }
 

@@ -99,11 +99,13 @@ class DeepseekV4Ways : public testing::TestWithParam<std::tuple<const char*, Way
 INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4Ways,
                          testing::Combine(testing::Values("mixed", "fine", "coarse"),
                                           testing::Values(Way{"f32", KvFormat::f32}, Way{"f32", KvFormat::f16},
-                                                          Way{"checkpoint", KvFormat::f16})),
+                                                          Way{"checkpoint", KvFormat::fp8})),
                          [](const auto& instance) {
                            const Way& way = std::get<1>(instance.param);
                            return fmt::format("{}_{}_{}", std::get<0>(instance.param), way.activations,
-                                              way.kv == KvFormat::f16 ? "f16" : "f32");
+                                              way.kv == KvFormat::f16   ? "f16"
+                                              : way.kv == KvFormat::fp8 ? "fp8"
+                                                                        : "f32");
                          });
 
 // Pieces, widths, threads, modes and instruction sets, each against the scalar reference run eagerly token by token.
@@ -155,6 +157,18 @@ TEST_P(DeepseekV4Ways, QualifiesOnThisMachine) {
   WorkerPool pool(test::pool_options(1));
   Decoder decoder(m.model.desc, *m.model.pack, kernels(available_isas().back()), pool, how(kv()));
   EXPECT_EQ(decoder.life(), LifeState::armed);
+}
+
+// What the fp8 cache holds it gives back bit by bit.
+TEST(DeepseekV4State, RowsInFp8LoseNothing) {
+  for (const char* name : {"mixed", "fine", "coarse"}) {
+    const test::DeepseekV4Golden m(name, "checkpoint");
+    const Trace want = trace_of(m, Isa::scalar, 1, how(KvFormat::f32), 7);
+    const Trace got = trace_of(m, Isa::scalar, 1, how(KvFormat::fp8), 7);
+    EXPECT_EQ(std::memcmp(got.logits.data(), want.logits.data(), want.logits.size() * sizeof(float)), 0) << name;
+  }
+  const test::DeepseekV4Golden m("fine", "f32");
+  EXPECT_THROW(plan_state(m.model.desc, KvFormat::fp8), Error);
 }
 
 TEST(DeepseekV4State, OtherCacheFormatsAreRefusedByName) {

@@ -48,7 +48,7 @@ void DraftLists::place_states(std::map<std::string, StateRows>& states) {
   own_ = Reservation(own_chunk_bytes_ * ((target_.options().context + kSlots - 1) / kSlots));
   uint8_t* next = reinterpret_cast<uint8_t*>(own_.data());
   for (const StateSpec& spec : desc_.states) {
-    states[spec.name] = {next, own_chunk_bytes_, spec.width, spec.ratio, 0, RowFormat::f32};
+    states[spec.name] = {next, own_chunk_bytes_, spec.width, spec.ratio, 0, RowFormat::f32, 0};
     next += chunk_bytes_of(spec);
   }
 }

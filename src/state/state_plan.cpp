@@ -11,7 +11,8 @@ namespace {
 uint64_t round_up(uint64_t x, uint64_t unit) { return (x + unit - 1) / unit * unit; }
 
 RowFormat row_format(const StateSpec& spec, KvFormat format) {
-  return spec.cached && format == KvFormat::f16 ? RowFormat::f16 : RowFormat::f32;
+  if (!spec.cached) return RowFormat::f32;
+  return format == KvFormat::fp8 ? RowFormat::fp8 : format == KvFormat::f16 ? RowFormat::f16 : RowFormat::f32;
 }
 
 // 0: the rows are kept for ever, as those of a window that is no shorter than the text.
@@ -26,7 +27,7 @@ uint32_t rows_of_ring(const ModelDesc& desc, const StateSpec& spec) {
 // Of a chunk, or of the whole ring.
 uint64_t state_bytes(const StateSpec& spec, RowFormat format, uint32_t ring) {
   STET_CHECK(spec.ratio != 0 && kSlots % spec.ratio == 0);
-  const StateRows shape{nullptr, 0, spec.width, spec.ratio, ring, format};
+  const StateRows shape{nullptr, 0, spec.width, spec.ratio, ring, format, spec.rotated};
   return round_up(shape.row_bytes() * (ring != 0 ? ring : shape.rows_of_chunk()), 64);
 }
 
@@ -51,8 +52,14 @@ StatePlan plan_state(const ModelDesc& desc, KvFormat format) {
          "the q8 KV cache needs attention heads of a multiple of 32 elements; this model has {}: use --kv f16",
          desc.head_dim);
   if (!desc.states.empty() && format == KvFormat::q8)
-    fail(Code::kUnsupported, "stet keeps the cached rows of this model ({}) in f16 or f32: use --kv f16",
+    fail(Code::kUnsupported, "stet keeps the cached rows of this model ({}) in f16, f32 or fp8: use --kv f16",
          desc.architecture);
+  if (format == KvFormat::fp8 && (desc.states.empty() || desc.activations != ActivationMode::checkpoint))
+    fail(Code::kUnsupported,
+         "the fp8 cache holds rows that a checkpoint of DeepSeek V4 rounds to it (--activations checkpoint); this "
+         "model ({}, "
+         "{}) has none: use --kv f16",
+         desc.architecture, activation_mode_name(desc.activations));
   plan.kv.chunk_stride = plan.kv.chunk_bytes() * desc.layers;
   for (const StateSpec& spec : desc.states) {
     const uint32_t ring = rows_of_ring(desc, spec);
@@ -70,7 +77,7 @@ std::map<std::string, StateRows> place_states(const ModelDesc& desc, const State
     const uint32_t ring = rows_of_ring(desc, spec);
     uint8_t*& first = ring != 0 ? next_ring : next;
     const RowFormat format = row_format(spec, plan.kv.format);
-    rows[spec.name] = {first, plan.chunk_bytes(), spec.width, spec.ratio, ring, format};
+    rows[spec.name] = {first, plan.chunk_bytes(), spec.width, spec.ratio, ring, format, spec.rotated};
     first += state_bytes(spec, format, ring);
   }
   return rows;

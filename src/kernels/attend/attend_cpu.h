@@ -236,6 +236,7 @@ static inline void attend(const AttendRun& run, AttendPart* parts) {
     case KvFormat::f32: return attend_format<KvFormat::f32>(run, parts);
     case KvFormat::f16: return attend_format<KvFormat::f16>(run, parts);
     case KvFormat::q8: return attend_format<KvFormat::q8>(run, parts);
+    case KvFormat::fp8: break;  // plan_state refuses it
   }
 }
 

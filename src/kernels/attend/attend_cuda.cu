@@ -236,6 +236,8 @@ void launch_attend(const CudaLaunch& on, const CudaStep* step, const CudaAttend&
     case KvFormat::f16: return cuda::launch_format<KvFormat::f16>(on, step, a);
     case KvFormat::f32: return cuda::launch_format<KvFormat::f32>(on, step, a);
     case KvFormat::q8: return cuda::launch_format<KvFormat::q8>(on, step, a);
+    case KvFormat::fp8:  // plan_state refuses it
+      break;
   }
 }
 

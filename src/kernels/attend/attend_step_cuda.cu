@@ -322,6 +322,8 @@ void launch_attend_step(const CudaLaunch& on, const CudaStep* step, const CudaAt
       return cuda::launch_format<KvFormat::f32>(on, step, a);
     case KvFormat::q8:
       return cuda::launch_format<KvFormat::q8>(on, step, a);
+    case KvFormat::fp8:  // plan_state refuses it
+      break;
   }
 }
 

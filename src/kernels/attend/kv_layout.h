@@ -18,7 +18,8 @@ namespace stet {
 constexpr uint32_t kSlots = 128;      // positions of a chunk
 constexpr uint32_t kSlotGroup = 16;   // positions whose keys are interleaved
 
-enum class KvFormat : uint8_t { f32, f16, q8 };
+// fp8: no format of KV heads, but of the rows of models that keep theirs as state (kernels/common/fp8_row.h).
+enum class KvFormat : uint8_t { f32, f16, q8, fp8 };
 
 struct KvLayout {
   KvFormat format = KvFormat::f16;

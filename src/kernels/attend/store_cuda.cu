@@ -57,6 +57,8 @@ void launch_store(const CudaLaunch& on, const CudaStep* step, const CudaAttend& 
       return launch.template operator()<KvFormat::f32>();
     case KvFormat::q8:
       return launch.template operator()<KvFormat::q8>();
+    case KvFormat::fp8:  // plan_state refuses it
+      break;
   }
 }
 

@@ -7,10 +7,11 @@
 #include <cstdint>
 
 #include "kernels/attend/kv_layout.h"
+#include "kernels/common/fp8_row.h"
 
 namespace stet {
 
-enum class RowFormat : uint8_t { f32, f16 };
+enum class RowFormat : uint8_t { f32, f16, fp8 };
 
 struct StateRows {
   uint8_t* first = nullptr;           // row 0, 64-byte aligned
@@ -19,9 +20,13 @@ struct StateRows {
   uint32_t ratio = 1;                 // a power of two up to kSlots
   uint32_t ring = 0;                  // rows of the ring; 0: no ring
   RowFormat format = RowFormat::f32;  // of the elements: state_row_values.h reads and writes any
+  uint32_t rotated = 0;               // of fp8: the last elements of a row, which are kept in bf16
 
   uint32_t rows_of_chunk() const { return kSlots / ratio; }
-  size_t row_bytes() const { return size_t{width} * (format == RowFormat::f16 ? 2 : 4); }
+  Fp8RowShape fp8_shape() const { return {width - rotated, rotated}; }
+  size_t row_bytes() const {
+    return format == RowFormat::fp8 ? fp8_shape().bytes() : size_t{width} * (format == RowFormat::f16 ? 2 : 4);
+  }
   uint8_t* at(uint32_t i) const {
     if (ring != 0) return first + i % ring * row_bytes();
     const uint32_t n = rows_of_chunk();
