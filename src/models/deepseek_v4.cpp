@@ -24,6 +24,22 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kNoConsequence = {"context_length"};
 
+std::vector<StateSpec> all_states(const ModelDesc& d) {
+  const Settings& s = settings(d);
+  std::vector<StateSpec> states;
+  for (uint32_t l = 0; l < d.layers; ++l) {
+    states.push_back({named(l, "rows"), d.head_dim, 1});
+    if (s.ratios[l] == 0) continue;
+    const uint32_t halves = s.fine(l) ? 2 : 1;
+    states.push_back({named(l, "compressor_rows"), 2 * halves * d.head_dim, 1});
+    states.push_back({named(l, "compressor_entries"), d.head_dim, s.ratios[l]});
+    if (!s.fine(l)) continue;
+    states.push_back({named(l, "indexer_rows"), 2 * halves * s.index_dim, 1});
+    states.push_back({named(l, "indexer_entries"), s.index_dim, s.ratios[l]});
+  }
+  return states;
+}
+
 // ---- layer program
 
 // The experts' products go row by row with activations in f32.

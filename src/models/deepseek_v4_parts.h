@@ -50,7 +50,6 @@ void add_hyper_tensors(const ModelDesc& d, const std::string& prefix, uint64_t o
 void add_block_tensors(const ModelDesc& d, uint32_t block, std::vector<TensorSpec>& t);
 // Of the model itself, without drafts.
 std::vector<TensorSpec> all_tensors(const ModelDesc& d);
-std::vector<StateSpec> all_states(const ModelDesc& d);
 
 // How the rows of a block see each other.
 enum class Rows : uint8_t {

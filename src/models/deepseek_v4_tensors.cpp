@@ -1,4 +1,4 @@
-// The tensors and states of DeepSeek V4, by the names that src/weights/hf/deepseek_v4_dialect.cpp gives them.
+// The tensors of DeepSeek V4, by the names that src/weights/hf/deepseek_v4_dialect.cpp gives them.
 #include <fmt/format.h>
 
 #include "models/deepseek_v4_parts.h"
@@ -85,22 +85,6 @@ std::vector<TensorSpec> all_tensors(const ModelDesc& d) {
   add_hyper_tensors(d, "output_hc", s.streams, 1, t);
   for (uint32_t l = 0; l < d.layers; ++l) add_block_tensors(d, l, t);
   return t;
-}
-
-std::vector<StateSpec> all_states(const ModelDesc& d) {
-  const Settings& s = settings(d);
-  std::vector<StateSpec> states;
-  for (uint32_t l = 0; l < d.layers; ++l) {
-    states.push_back({named(l, "rows"), d.head_dim, 1});
-    if (s.ratios[l] == 0) continue;
-    const uint32_t halves = s.fine(l) ? 2 : 1;
-    states.push_back({named(l, "compressor_rows"), 2 * halves * d.head_dim, 1});
-    states.push_back({named(l, "compressor_entries"), d.head_dim, s.ratios[l]});
-    if (!s.fine(l)) continue;
-    states.push_back({named(l, "indexer_rows"), 2 * halves * s.index_dim, 1});
-    states.push_back({named(l, "indexer_entries"), s.index_dim, s.ratios[l]});
-  }
-  return states;
 }
 
 }  // namespace stet::deepseek_v4

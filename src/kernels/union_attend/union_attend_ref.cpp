@@ -22,18 +22,6 @@ void attend_keys(const float* const* keys, uint32_t n, const float* q, uint32_t 
 
 using UnionTree = JoinTree<UnionPart, join_parts_ref<UnionPart>>;
 
-// Stored rows `next` .. end - 1, cut at multiples of kSlots.
-void attend_stored(const UnionSpec& spec, uint32_t next, uint32_t end, const float* q, UnionTree& tree) {
-  const float* keys[kSlots];
-  while (next < end) {
-    uint32_t n = 0;
-    do keys[n++] = spec.rows.row(next++);
-    while (next < end && next % kSlots != 0);
-    attend_keys(keys, n, q, spec.rows.width, spec.scale, tree.next());
-    tree.push();
-  }
-}
-
 void finish_with_sink(UnionTree& tree, float sink, uint32_t dim, float* y) {
   const UnionPart& all = tree.finish();
   const float m = std::max(all.m, sink), w = exp_ref(all.m - m);
@@ -46,8 +34,14 @@ void finish_with_sink(UnionTree& tree, float sink, uint32_t dim, float* y) {
 void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* chosen, float* y) {
   const uint32_t dim = spec.rows.width;
   const float* keys[kSlots];
-  UnionTree tree(dim);
-  attend_stored(spec, t < spec.window ? 0 : t - spec.window + 1, t + 1, q, tree);
+  JoinTree<UnionPart, join_parts_ref<UnionPart>> tree(dim);
+  for (uint32_t next = t < spec.window ? 0 : t - spec.window + 1; next <= t;) {
+    uint32_t n = 0;
+    do keys[n++] = spec.rows.row(next++);
+    while (next <= t && next % kSlots != 0);
+    attend_keys(keys, n, q, dim, spec.scale, tree.next());
+    tree.push();
+  }
   const uint32_t seen = spec.entries.width == 0 ? 0 : visible_entries(t, spec.entries.ratio);
   const bool listed = spec.top != 0 && seen > spec.top;
   const uint32_t count = listed ? spec.top : seen;
@@ -68,9 +62,15 @@ void union_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const fl
 void block_attend_ref(const UnionSpec& spec, uint32_t head, uint32_t t, const float* q, const float* block, uint32_t n,
                       float* y) {
   const uint32_t dim = spec.rows.width;
-  UnionTree tree(dim);
-  attend_stored(spec, t < spec.window ? 0 : t - spec.window, t, q, tree);
   const float* keys[kSlots];
+  UnionTree tree(dim);
+  for (uint32_t next = t < spec.window ? 0 : t - spec.window; next < t;) {
+    uint32_t stored = 0;
+    do keys[stored++] = spec.rows.row(next++);
+    while (next < t && next % kSlots != 0);
+    attend_keys(keys, stored, q, dim, spec.scale, tree.next());
+    tree.push();
+  }
   for (uint32_t i = 0; i < n; ++i) keys[i] = block + size_t{i} * dim;
   attend_keys(keys, n, q, dim, spec.scale, tree.next());
   tree.push();

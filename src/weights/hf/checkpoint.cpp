@@ -57,6 +57,14 @@ std::string folder_name(const std::string& folder) {
   return path.filename().string();
 }
 
+void leave_out_drafts(HfDialect& dialect) {
+  dialect.translate = [all = dialect.translate](const std::string& theirs) {
+    std::optional<HfName> name = all(theirs);
+    if (name && name->draft) name->name.clear();
+    return name;
+  };
+}
+
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
@@ -82,7 +90,8 @@ std::unique_ptr<HfCheckpoint> HfCheckpoint::open(const std::string& folder, bool
   std::unique_ptr<HfCheckpoint> c(new HfCheckpoint);
   c->drafts_ = drafts;
   const Json config = c->json_of(config_path);
-  const HfDialect dialect = read_hf_dialect(config, config_path);
+  HfDialect dialect = read_hf_dialect(config, config_path);
+  if (!drafts) leave_out_drafts(dialect);
   c->metadata_ = dialect.metadata;
   c->metadata_["general.name"] = {folder_name(folder)};
   c->unsupported_ = dialect.refusal;
@@ -169,7 +178,7 @@ void HfCheckpoint::add_shard(const MappedFile& file, const SafetensorsHeader& he
       fail(Code::kUnsupported,
            "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer", file.path(),
            shown_name(t.name));
-    if (name->name.empty() || (name->draft && !drafts_)) continue;
+    if (name->name.empty()) continue;
     const std::optional<Format> format = format_of(t.dtype, *name);
     declared_.push_back({name->name, {t.shape.rbegin(), t.shape.rend()}, t.dtype, format.has_value(), t.bytes});
     if (dialect.refusal.empty()) add_tensor(file, t, *name, format);

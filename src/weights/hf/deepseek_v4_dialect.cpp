@@ -38,8 +38,9 @@ constexpr HfRename kNumbers[] = {
 
 // About drafts, about how experts were chosen before they were stored, or said again by the tensors' own types.
 constexpr std::string_view kOfNoConsequence[] = {
-    "num_nextn_predict_layers", "reap_pruning",         "expert_dtype",
-    "output_router_logits",     "router_aux_loss_coef", "router_jitter_noise",
+    "num_nextn_predict_layers", "dspark_block_size",   "dspark_markov_rank", "dspark_noise_token_id",
+    "dspark_target_layer_ids",  "reap_pruning",        "expert_dtype",       "output_router_logits",
+    "router_aux_loss_coef",     "router_jitter_noise",
 };
 
 // Of drafts, where there are any.
@@ -114,30 +115,31 @@ constexpr HfRename kDraft[] = {
     {"confidence_head.proj.weight", "confidence.weight"},
 };
 
-// block: "blk.3", "mtp.0".
-std::optional<HfName> translate_layer(const std::string& block, std::string_view rest) {
+std::optional<HfName> translate_layer(std::string_view layer, std::string_view rest) {
   constexpr std::string_view kExperts = "ffn.experts.";
   if (rest.starts_with(kExperts)) {
     const auto expert = hf_split_index(rest.substr(kExperts.size()));
     const HfRename* r = expert ? hf_find(kExpert, expert->second) : nullptr;
     if (r == nullptr) return std::nullopt;
-    return HfName{fmt::format("{}.expert.{}.{}", block, expert->first, r->ours)};
+    return HfName{fmt::format("blk.{}.expert.{}.{}", layer, expert->first, r->ours)};
   }
   const HfRename* r = hf_find(kLayer, rest);
   if (r == nullptr) return std::nullopt;
-  HfName name{fmt::format("{}.{}", block, r->ours)};
+  HfName name{fmt::format("blk.{}.{}", layer, r->ours)};
   name.whole_numbers = rest == "ffn.gate.tid2eid";
   return name;
 }
 
 // A tensor that no draft has keeps its name: whoever asks for the draft is told of it.
 HfName translate_draft(std::string_view theirs) {
+  constexpr std::string_view kPrefix = "mtp.", kLayers = "blk.";
   HfName name{std::string(theirs)};
-  if (const auto stage = hf_split_index(theirs.substr(theirs.find('.') + 1))) {
-    const std::string block = fmt::format("mtp.{}", stage->first);
-    const auto of_layer = translate_layer(block, stage->second);
-    if (of_layer) name = *of_layer;
-    if (const HfRename* r = hf_find(kDraft, stage->second)) name.name = fmt::format("{}.{}", block, r->ours);
+  if (const auto stage = hf_split_index(theirs.substr(kPrefix.size()))) {
+    if (const auto of_layer = translate_layer(stage->first, stage->second)) {
+      name = *of_layer;
+      name.name.replace(0, kLayers.size(), kPrefix);
+    }
+    if (const HfRename* r = hf_find(kDraft, stage->second)) name.name = fmt::format("mtp.{}.{}", stage->first, r->ours);
   }
   name.draft = true;
   return name;
@@ -151,7 +153,7 @@ std::optional<HfName> translate_published(std::string_view name) {
   if (name.starts_with("mtp.")) return translate_draft(name);
   if (!name.starts_with(kBlocks)) return std::nullopt;
   const auto layer = hf_split_index(name.substr(kBlocks.size()));
-  return layer ? translate_layer(fmt::format("blk.{}", layer->first), layer->second) : std::nullopt;
+  return layer ? translate_layer(layer->first, layer->second) : std::nullopt;
 }
 
 class ConfigTranslator {
