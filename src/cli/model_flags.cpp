@@ -43,8 +43,9 @@ void ModelFlags::declare_machine(Flags& flags) {
 
 void ModelFlags::declare_draft(Flags& flags) {
   flags.section("Speculation (changes the speed, never the output)");
-  flags.text("--draft", "none|ngram|model:FILE", &options.draft,
-             "who proposes tokens: nobody, the text so far, or a smaller model with the same vocabulary (none)");
+  flags.text("--draft", "none|ngram|mtp|dspark|model:FILE", &options.draft,
+             "who proposes tokens: nobody, the text so far, blocks of the model's own checkpoint, or a smaller model with the same "
+             "vocabulary (none)");
   flags.count("--draft-depth", &options.draft_depth, 1, kMostDepth, "proposals a step (the draft's own)");
 }
 
@@ -52,7 +53,7 @@ void ModelFlags::check() const {
   if (options.model.empty())
     fail(Code::kUsage, "no model given: name one with -m: a GGUF file, a folder from Hugging Face, smollm2-135m, or synth:GEOMETRY:FORMAT");
   if (options.draft_depth != 0 && options.draft == "none")
-    fail(Code::kUsage, "--draft-depth is {} without a draft: add --draft ngram or --draft model:FILE",
+    fail(Code::kUsage, "--draft-depth is {} without a draft: add --draft ngram, mtp, dspark or model:FILE",
          options.draft_depth);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "engine/model_names.h"
 #include "engine/parts.h"
 #include "lab/prove.h"
 
@@ -57,6 +58,10 @@ int prove_main(std::span<const std::string> arguments) {
   flags.declare(parser);
   if (!parser.parse(arguments)) return kExitOk;
   if (flags.prompt.empty()) fail(Code::kUsage, "no prompt given: -p TEXT");
+  flags.model.check();
+  // Blocks of the checkpoint that draft for it get rows of their own.
+  if (const std::string own = own_draft(flags.model.options.model, flags.model.options.cache_dir); !own.empty())
+    flags.model.options.draft = own;
   const std::unique_ptr<Engine> engine = flags.model.load();
   ProveOptions options;
   const ChatMessage message{"user", flags.prompt};

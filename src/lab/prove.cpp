@@ -63,11 +63,14 @@ std::vector<ProveSetting> make_settings(const Factors& f) {
       if (factor == 5) one[4] = 3;  // a depth means nothing without a draft: "mixed"
       out.push_back(f.setting(one));
     }
-  for (uint32_t depth = 1; depth <= kMaxDepth; ++depth) {
-    ProveSetting s = f.setting(base);
-    s.draft = "mixed";
-    s.depth = depth;
-    out.push_back(s);
+  for (const std::string& draft : f.drafts) {
+    if (draft != "mixed" && !is_own_draft(draft)) continue;
+    for (uint32_t depth = 1; depth <= kMaxDepth; ++depth) {
+      ProveSetting s = f.setting(base);
+      s.draft = draft;
+      s.depth = depth;
+      out.push_back(s);
+    }
   }
   return out;
 }

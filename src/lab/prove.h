@@ -15,7 +15,8 @@ struct ProveSetting {
   unsigned threads = 1;
   uint32_t prompt_rows = kWideRows;
   ReplayMode mode = ReplayMode::replayed;
-  std::string draft = "none";   // none, ngram, liar (always wrong), mixed (right and wrong by turns), model
+  // none, ngram, liar (always wrong), mixed (right and wrong by turns), model, that of the checkpoint's own blocks
+  std::string draft = "none";
   uint32_t depth = 1;
   std::string history = "fresh";  // fresh, requests (others ran before), rollbacks (rejected work everywhere before)
   bool warm = false;            // the prompt's KV rows are there already

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "engine/model_names.h"
+#include "models/draft_desc.h"
 
 namespace stet {
 namespace {
@@ -42,6 +43,7 @@ ProveRunner::ProveRunner(Engine::Parts& engine, const ProveOptions& options) : e
   drafts_ = {"none", "ngram", "liar", "mixed"};
   // The target drafts for itself, where its vocabulary can be told to be its own.
   if (!options.draft_model.empty() || (engine.tokenizer != nullptr && fits_twice(engine))) drafts_.push_back("model");
+  if (engine.desc.draft != nullptr && !engine.cuda) drafts_.push_back(engine.desc.draft->kind);
 }
 
 uint32_t ProveRunner::context() const { return static_cast<uint32_t>(options_.prompt.size()) + options_.tokens + 2 * kNarrowRows; }
@@ -88,10 +90,11 @@ Draft* ProveRunner::draft(const ProveSetting& s, Machine& m, std::unique_ptr<Dra
     return own.get();
   }
   const std::string file = options_.draft_model.empty() ? engine_.options.model : options_.draft_model;
-  std::unique_ptr<Draft>& slot = s.draft == "model" ? m.model : own;
+  std::unique_ptr<Draft>& slot = s.draft == "model" ? m.model : is_own_draft(s.draft) ? m.own : own;
   if (!slot) {
     DraftContext context = engine_.draft_context(s.draft == "model" ? file : "");
     context.context = this->context();
+    context.decoder = m.decoder.get();
     slot = draft_kind(s.draft).make(context);
   }
   return slot.get();

@@ -36,6 +36,7 @@ class ProveRunner {
     std::unique_ptr<WorkerPool> pool;
     std::unique_ptr<Decoder> decoder;
     std::unique_ptr<Draft> model;  // the draft "model", made when first used
+    std::unique_ptr<Draft> own;    // that of the checkpoint's blocks, likewise
   };
   Machine& machine(const ProveSetting& setting);
   std::unique_ptr<Draft> make_draft(const ProveSetting& setting);

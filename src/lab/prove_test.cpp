@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fp.h"
+#include "engine/model_names.h"
 #include "lab/tiny_engine_test.h"
 
 namespace stet {
@@ -36,6 +37,26 @@ TEST(Prove, EveryWayOfRunningWithEntriesAndExpertsIsEqual) {
   EXPECT_TRUE(report.equal()) << report.divergence;
   EXPECT_GT(report.rows.size(), 60u);
   for (const ProveRow& row : report.rows) EXPECT_TRUE(row.equal) << row.what;
+}
+
+// The drafts that a checkpoint holds blocks of have rows: alone at every depth, and together with everything else.
+TEST(Prove, OwnDraftsAreEqual) {
+  for (const std::string draft : {"mtp", "dspark"}) {
+    Options o = test::tiny_engine(256);
+    o.model = "tests/golden/deepseek_v4/" + draft;
+    o.kv = "f32";
+    o.draft = draft;
+    EXPECT_EQ(own_draft(o.model, ""), draft);
+    Engine engine(o);
+    ProveOptions options;
+    for (int32_t i = 0; i < 20; ++i) options.prompt.push_back(i * i % 31);
+    options.tokens = 12;
+    options.only = "draft=" + draft;
+    const ProveReport report = prove(engine.parts(), options);
+    EXPECT_TRUE(report.equal()) << report.divergence;
+    EXPECT_GT(report.rows.size(), 20u);
+  }
+  EXPECT_EQ(own_draft("tests/golden/deepseek_v4/mixed", ""), "");
 }
 
 // A kernel that is wrong in one bit of one output is found, and the command that uses it is named.

@@ -207,6 +207,26 @@ TEST_F(EvalVerdictTest, AnotherModelInOneArmIsSeen) {
   EXPECT_EQ(gate(judged(p, m), "identity").state, GateState::failed);
 }
 
+// Its pack holds the blocks that draft, its files are those of the target.
+TEST_F(EvalVerdictTest, AnotherPackIsAllowedToADraftOfTheCheckpointOnly) {
+  const auto state_of = [&](const char* draft, const char* key) {
+    EvalManifest m = fake_manifest();
+    Packet p = *good_;
+    for (const EvalArm arm : kEvalArms) {
+      Json identity = Json::parse(fake_identity(arm));
+      identity[key] = arm == EvalArm::candidate ? "p2" : "p1";
+      if (arm == EvalArm::candidate) identity["draft"] = draft;
+      m.arms[static_cast<size_t>(arm)].identity_json = frozen_identity(identity.dump());
+      for (StartRecord& s : p.starts)
+        if (s.arm == eval_arm_name(arm)) s.identity_json = identity.dump();
+    }
+    return gate(judged(p, m), "identity").state;
+  };
+  EXPECT_EQ(state_of("dspark", "pack"), GateState::passed);
+  EXPECT_EQ(state_of("model", "pack"), GateState::failed);
+  EXPECT_EQ(state_of("dspark", "build_id"), GateState::failed);
+}
+
 TEST_F(EvalVerdictTest, ASlowCandidateIsNotPromotedAndSaysWhy) {
   const EvalVerdict v = judged(fake_evaluation(fake_manifest(), slow_candidate));
   EXPECT_EQ(v.verdict, "not promoted");

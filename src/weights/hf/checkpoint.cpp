@@ -68,6 +68,14 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+void leave_out_drafts(HfDialect& dialect) {
+  dialect.translate = [all = dialect.translate](const std::string& theirs) {
+    std::optional<HfName> name = all(theirs);
+    if (name && name->draft) name->name.clear();
+    return name;
+  };
+}
+
 }  // namespace
 
 HfCheckpoint::~HfCheckpoint() = default;
@@ -88,7 +96,8 @@ std::unique_ptr<HfCheckpoint> HfCheckpoint::open(const std::string& folder, bool
   std::unique_ptr<HfCheckpoint> c(new HfCheckpoint);
   c->drafts_ = drafts;
   const Json config = c->json_of(config_path);
-  const HfDialect dialect = read_hf_dialect(config, config_path);
+  HfDialect dialect = read_hf_dialect(config, config_path);
+  if (!drafts) leave_out_drafts(dialect);
   c->metadata_ = dialect.metadata;
   c->metadata_["general.name"] = {folder_name(folder)};
   c->unsupported_ = dialect.refusal;
@@ -180,7 +189,7 @@ void HfCheckpoint::add_shard(const MappedFile& file, const SafetensorsHeader& he
       fail(Code::kUnsupported,
            "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer", file.path(),
            shown_name(t.name));
-    if (name->name.empty() || (name->draft && !drafts_)) continue;
+    if (name->name.empty()) continue;
     if (dialect.scaled) check_dtype(file, t, name->expert, dialect);
     if (dialect.scaled && hf_codes_format(t.dtype)) {
       Halves& h = halves_[t.name];
@@ -226,7 +235,7 @@ void HfCheckpoint::add_scales(const MappedFile& file, const SafetensorsTensor& t
   if (!name)
     fail(Code::kUnsupported, "{}: tensor '{}' is not one of this architecture: leaving it out would change the answer",
          file.path(), shown_name(t.name));
-  if (name->name.empty() || (name->draft && !drafts_)) return;
+  if (name->name.empty()) return;
   Halves& h = halves_[codes];
   h.name = name->name, h.scales_file = &file, h.scales = t;
 }
