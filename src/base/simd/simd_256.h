@@ -142,6 +142,12 @@ static inline void store_i8(int8_t* p, I x) {
   const __m128i low = _mm256_castsi256_si128(words);
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(low, low));
 }
+// kLanes 16-bit words: lanes in [-32768, 32767], with lanes 4i + 1 and 4i + 2 in each other's place.
+static inline void store_swapped_i16(int16_t* p, I x) {
+  const __m256i swapped = _mm256_shuffle_epi32(x, 0xd8);
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(swapped, swapped), 0x08);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(words));
+}
 static inline I bytes4(const int8_t* p) {
   int32_t x;
   __builtin_memcpy(&x, p, 4);

@@ -107,6 +107,11 @@ static inline I load_u8(const uint8_t* p) {
 }
 // Lanes in [-128, 127] narrowed to signed bytes.
 static inline void store_i8(int8_t* p, I x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x)); }
+// kLanes 16-bit words: lanes in [-32768, 32767], with lanes 4i + 1 and 4i + 2 in each other's place.
+static inline void store_swapped_i16(int16_t* p, I x) {
+  const __m512i swapped = _mm512_shuffle_epi32(x, _MM_PERM_ENUM(0xd8));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(swapped));
+}
 // Four bytes, in every lane.
 static inline I bytes4(const int8_t* p) {
   int32_t x;

@@ -135,42 +135,37 @@ void tile_cols(uint32_t cols, const uint8_t* tile, uint32_t k, const uint8_t* x,
 }
 
 template <typename Weights, ActKind kInput>
-void matvec_input(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
-  const uint8_t* data = w.data + tile * w.tile_bytes();
+void matvec_input(const uint8_t* tile, const Activations& x, float* out) {
   for (uint32_t g = 0; g < x.groups(); ++g, out += kGroup * kTileRows) {
     // The first group brings the tile into the cache; the others find it there.
     if (g == 0) {
-      tile_cols<Weights, kInput, true>(x.group_cols(g), data, w.cols, x.group(g), out);
+      tile_cols<Weights, kInput, true>(x.group_cols(g), tile, x.k, x.group(g), out);
     } else {
-      tile_cols<Weights, kInput, false>(x.group_cols(g), data, w.cols, x.group(g), out);
+      tile_cols<Weights, kInput, false>(x.group_cols(g), tile, x.k, x.group(g), out);
     }
   }
 }
 
-// Weights in 8 bits or fewer times f32: of the tile as F32.
-inline void matvec_decoded(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
-  const auto* decoded = reinterpret_cast<const uint8_t*>(decoded_tile(w, tile));
-  const PackedMatrix one{Format::f32, kTileRows, w.cols, decoded, ActKind::f32};
-  matvec_input<CpuWeights<Format::f32>, ActKind::f32>(one, 0, x, out);
-}
-
 template <typename Weights>
-void matvec_format(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+void matvec_format(const uint8_t* tile, const Activations& x, float* out) {
   if constexpr (requires { Weights::kBytes; }) {
-    matvec_input<Weights, ActKind::f32>(w, tile, x, out);
+    matvec_input<Weights, ActKind::f32>(tile, x, out);
   } else if constexpr (requires { Weights::kPlanes; }) {
-    if (x.kind == ActKind::e4m3) return matvec_input<Weights, ActKind::e4m3>(w, tile, x, out);
-    if (x.kind == ActKind::f32) return matvec_decoded(w, tile, x, out);
-    matvec_input<Weights, ActKind::i8>(w, tile, x, out);
+    if (x.kind == ActKind::e4m3) return matvec_input<Weights, ActKind::e4m3>(tile, x, out);
+    matvec_input<Weights, ActKind::i8>(tile, x, out);
   } else {
-    matvec_input<Weights, ActKind::i8>(w, tile, x, out);
+    matvec_input<Weights, ActKind::i8>(tile, x, out);
   }
 }
 
 inline void matvec(const PackedMatrix& w, uint32_t tile, const Activations& x, float* out) {
+  // Weights in 8 bits or fewer times f32: of the tile as F32.
+  if (x.kind == ActKind::f32 && default_input(w.format) != ActKind::f32)
+    return matvec_input<CpuWeights<Format::f32>, ActKind::f32>(reinterpret_cast<const uint8_t*>(decoded_tile(w, tile)), x, out);
+  const uint8_t* data = w.data + tile * pack_traits(w.format).tile_bytes(w.cols);
   switch (w.format) {
 #define FORMAT(id, name, ggml) \
-  case Format::id: return matvec_format<CpuWeights<Format::id>>(w, tile, x, out);
+  case Format::id: return matvec_format<CpuWeights<Format::id>>(data, x, out);
 #include "formats/formats.def"
 #undef FORMAT
   }

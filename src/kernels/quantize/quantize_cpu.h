@@ -7,7 +7,6 @@ namespace stet::STET_ISA {
 
 // 32 elements as planes: |x| * scale, at most 448 * 512, to four significant bits and to whole numbers.
 static inline void plane_block(const float* x, float scale, int16_t* high, int16_t* low) {
-  int32_t both[2][32];
   STET_UNROLL
   for (int i = 0; i < 32 / kLanes; ++i) {
     const I bits = as_int(load(x + i * kLanes)), negative = sar<31>(bits);
@@ -17,12 +16,8 @@ static inline void plane_block(const float* x, float scale, int16_t* high, int16
     const I power = imax(iand(as_int(size), iset1(0x7f800000)), as_int(set1(8.0f)));
     const F round = as_float(iadd(power, iset1(20 << 23 | 1 << 22)));
     const I v = to_int(sub(add(size, round), round));
-    istore(both[0] + i * kLanes, isub(ixor(shr<9>(v), negative), negative));
-    istore(both[1] + i * kLanes, isub(ixor(iand(v, iset1(511)), negative), negative));
-  }
-  for (int i = 0; i < 32; ++i) {
-    high[PlaneRecord::place(static_cast<uint32_t>(i))] = static_cast<int16_t>(both[0][i]);
-    low[PlaneRecord::place(static_cast<uint32_t>(i))] = static_cast<int16_t>(both[1][i]);
+    store_swapped_i16(high + i * kLanes, isub(ixor(shr<9>(v), negative), negative));
+    store_swapped_i16(low + i * kLanes, isub(ixor(iand(v, iset1(511)), negative), negative));
   }
 }
 
