@@ -19,6 +19,7 @@ import bad_input  # noqa: E402
 import checkpoints  # noqa: E402
 import conversation  # noqa: E402
 import diagnosis  # noqa: E402
+import published  # noqa: E402
 import serve  # noqa: E402
 import verbs  # noqa: E402
 from harness import Stet, run_tests  # noqa: E402
@@ -30,7 +31,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the tests with this in their name")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stet-cli-") as folder:
-        tests = verbs.TESTS + bad_input.TESTS + checkpoints.TESTS + conversation.TESTS + diagnosis.TESTS + serve.TESTS
+        tests = verbs.TESTS + bad_input.TESTS + checkpoints.TESTS + published.TESTS + conversation.TESTS + diagnosis.TESTS + serve.TESTS
         return run_tests(tests, Stet(args.program, pathlib.Path(folder)), args.only)
 
 
