@@ -20,6 +20,7 @@ import checkpoints  # noqa: E402
 import conversation  # noqa: E402
 import deepseek_v4_chat  # noqa: E402
 import diagnosis  # noqa: E402
+import published  # noqa: E402
 import serve  # noqa: E402
 import verbs  # noqa: E402
 from harness import Stet, run_tests  # noqa: E402
@@ -32,7 +33,7 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stet-cli-") as folder:
         tests = verbs.TESTS + bad_input.TESTS + checkpoints.TESTS + conversation.TESTS + diagnosis.TESTS + serve.TESTS
-        tests += deepseek_v4_chat.TESTS
+        tests += published.TESTS + deepseek_v4_chat.TESTS
         return run_tests(tests, Stet(args.program, pathlib.Path(folder)), args.only)
 
 

@@ -2,7 +2,7 @@
 """Holds `stet logits` against the golden logits of tests/golden/llama or another folder there (transformers in float64).
 
   python tests/oracle_logits_test.py build/stet [--kind f32] [--flags '--kv f32'] [--only NAME,...] [tests/golden/llama]
-  python tests/oracle_logits_test.py build/stet --kind f32 --flags '--kv f32' --only mixed,fine,coarse tests/golden/deepseek_v4
+  python tests/oracle_logits_test.py build/stet --kind f32 --flags '--kv f32' --only mixed,fine,coarse,full_blocks tests/golden/deepseek_v4
 
 Each model runs as `stet logits -m MODEL --tokens ... --out F.npy --float FLAGS`; every logit at the recorded
 positions must be within the tolerance of the chosen kind of arithmetic (the README beside the models derives them):

@@ -83,6 +83,14 @@ TEST_P(DeepseekV4, LogitsAreWithinTheToleranceOfTheGolden) {
   EXPECT_GE(error_over("logits.npy", "f32"), 2.0);
 }
 
+// FP8 and packed FP4, dequantised.
+TEST(DeepseekV4Published, LogitsOfModeF32AreWithinTheToleranceOfTheGolden) {
+  const test::DeepseekV4Golden m("full_blocks");
+  const Trace r = trace_of(m, available_isas().back(), 1, how(KvFormat::f32), m.tokens.size());
+  EXPECT_LE(worst_error(m, test::kDeepseekV4Goldens + "full_blocks/logits.npy", r.logits),
+            m.record["tolerance"]["f32"].get<double>());
+}
+
 // Every model in every mode, and with either cache: no invariance may depend on what is rounded.
 struct Way {
   const char* activations;
