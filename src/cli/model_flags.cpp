@@ -13,7 +13,7 @@ void ModelFlags::declare_model(Flags& flags) {
   flags.section("Model");
   flags.text("-m,--model", "MODEL", &options.model, "a GGUF file, a folder from Hugging Face, smollm2-135m, or synth:GEOMETRY:FORMAT");
   flags.choice("--activations", &options.activations, {"auto", "a8", "f32", "checkpoint"},
-               "what activations are rounded to: what the file declares, else a8 (auto); the numbers of each are others");
+               "what activations are rounded to: what the file declares, else a8 (auto); each has other numbers");
   flags.preset("--float", &options.activations, "f32",
                "--activations f32: dequantised weights too, the float reference path; slower");
   flags.choice("--kv", &options.kv, {"f16", "f32", "q8", "fp8"}, "format of the KV cache (f16); fp8: of DeepSeek V4's published mode, without loss");
@@ -44,8 +44,7 @@ void ModelFlags::declare_machine(Flags& flags) {
 void ModelFlags::declare_draft(Flags& flags) {
   flags.section("Speculation (changes the speed, never the output)");
   flags.text("--draft", "none|ngram|mtp|dspark|model:FILE", &options.draft,
-             "who proposes tokens: nobody, the text so far, blocks of the model's own checkpoint, or a smaller model with the same "
-             "vocabulary (none)");
+             "who proposes tokens: nobody, the text so far, the checkpoint's own blocks, or a smaller model (none)");
   flags.count("--draft-depth", &options.draft_depth, 1, kMostDepth, "proposals a step (the draft's own)");
 }
 

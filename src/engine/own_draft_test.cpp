@@ -19,8 +19,9 @@ Options own_draft_options(const std::string& model, const std::string& draft) {
   return o;
 }
 
-Request own_draft_request(float temperature) {
+Request own_draft_request(float temperature, bool reuse) {
   Request r;
+  r.reuse_prefix = reuse;
   for (int32_t i = 0; i < 15; ++i) r.prompt.push_back(i * 7 % 31);
   r.max_tokens = 30;
   r.sampling.temperature = temperature;
@@ -39,13 +40,13 @@ TEST(OwnDraft, AnswersAreThePlainOnesAndDepthsTheDraftsOwn) {
     EXPECT_GT(engine.info().weight_bytes, plain.info().weight_bytes);
     EXPECT_GT(engine.info().kv_bytes, plain.info().kv_bytes) << "the target keeps what the draft reads";
     for (const float temperature : {0.0f, 0.9f}) {
-      const Generation want = plain.generate(own_draft_request(temperature));
-      const Generation got = engine.generate(own_draft_request(temperature));
+      const Generation want = plain.generate(own_draft_request(temperature, false));
+      const Generation got = engine.generate(own_draft_request(temperature, false));
       EXPECT_EQ(got.tokens, want.tokens);
       EXPECT_EQ(got.cycles[0].proposed, 0u) << "the prompt has not been run";
       EXPECT_EQ(got.cycles[1].proposed, depth);
       // Once more, the prompt being there.
-      const Generation again = engine.generate(own_draft_request(temperature));
+      const Generation again = engine.generate(own_draft_request(temperature, true));
       EXPECT_EQ(again.tokens, want.tokens);
       EXPECT_EQ(again.cached_tokens, 14u);
       EXPECT_EQ(again.cycles[0].proposed, depth);

@@ -21,14 +21,15 @@ class Session {
   explicit Session(Decoder& decoder) : decoder_(decoder) {}
 
   // Starts a request: the timeline becomes the prompt. KV rows of the longest common beginning with what the cache holds are kept
-  // when `reuse`, if the session can return to its end (restorable()); at least the last token of the prompt is run again, because its logits are needed. Returns the tokens kept.
+  // when `reuse`, if the session can return to its end (restorable()); at least the last token of the prompt is run again, because
+  // its logits are needed. Returns the tokens kept.
   // Throws Error(kUsage) with the numbers when the prompt does not fit, leaving the session as it was.
   uint32_t begin(std::span<const int32_t> prompt, bool reuse);
 
   std::span<const int32_t> tokens() const { return tokens_; }
   std::span<const int32_t> prompt() const { return tokens().first(prompt_tokens_); }
   std::span<const int32_t> output() const { return tokens().subspan(prompt_tokens_); }
-  SessionView view() const { return {tokens_, prompt_tokens_, cached_}; }
+  SessionView view() const { return {tokens_, prompt_tokens_, restorable(cached_)}; }
 
   uint32_t committed_tokens() const { return static_cast<uint32_t>(tokens_.size()); }
   // Leading tokens that have KV rows. A pass begins at restorable() of it: behind a long pass that failed, rings have lost some.
