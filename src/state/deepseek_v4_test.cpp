@@ -92,12 +92,12 @@ TEST(DeepseekV4Published, LogitsOfModeF32AreWithinTheToleranceOfTheGolden) {
 }
 
 // Every model in every mode, and with either cache: no invariance may depend on what is rounded.
-struct Way {
+struct Numbers {
   const char* activations;
   KvFormat kv;
 };
 
-class DeepseekV4Ways : public testing::TestWithParam<std::tuple<const char*, Way>> {
+class DeepseekV4Ways : public testing::TestWithParam<std::tuple<const char*, Numbers>> {
  protected:
   KvFormat kv() const { return std::get<1>(GetParam()).kv; }
   test::DeepseekV4Golden golden() const {
@@ -106,14 +106,14 @@ class DeepseekV4Ways : public testing::TestWithParam<std::tuple<const char*, Way
 };
 INSTANTIATE_TEST_SUITE_P(Golden, DeepseekV4Ways,
                          testing::Combine(testing::Values("mixed", "fine", "coarse"),
-                                          testing::Values(Way{"f32", KvFormat::f32}, Way{"f32", KvFormat::f16},
-                                                          Way{"checkpoint", KvFormat::fp8})),
+                                          testing::Values(Numbers{"f32", KvFormat::f32}, Numbers{"f32", KvFormat::f16},
+                                                          Numbers{"checkpoint", KvFormat::fp8})),
                          [](const auto& instance) {
-                           const Way& way = std::get<1>(instance.param);
-                           return fmt::format("{}_{}_{}", std::get<0>(instance.param), way.activations,
-                                              way.kv == KvFormat::f16   ? "f16"
-                                              : way.kv == KvFormat::fp8 ? "fp8"
-                                                                        : "f32");
+                           const Numbers& numbers = std::get<1>(instance.param);
+                           return fmt::format("{}_{}_{}", std::get<0>(instance.param), numbers.activations,
+                                              numbers.kv == KvFormat::f16   ? "f16"
+                                              : numbers.kv == KvFormat::fp8 ? "fp8"
+                                                                            : "f32");
                          });
 
 // Pieces, widths, threads, modes and instruction sets, each against the scalar reference run eagerly token by token.

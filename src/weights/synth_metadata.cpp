@@ -8,7 +8,7 @@
 namespace stet {
 namespace {
 
-constexpr std::string_view kControl[] = {"<|bos|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+constexpr std::string_view kControlTokens[] = {"<|bos|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"};
 constexpr uint32_t kBytes = 256;
 constexpr int64_t kTokenNormal = 1, kTokenControl = 3;
 
@@ -61,12 +61,12 @@ MetaValue strings(std::vector<std::string> values) {
 }  // namespace
 
 void add_synth_tokenizer(Metadata& m, uint32_t vocab) {
-  STET_CHECK(vocab >= std::size(kControl) + kBytes);
-  std::vector<std::string> tokens(std::begin(kControl), std::end(kControl));
+  STET_CHECK(vocab >= std::size(kControlTokens) + kBytes);
+  std::vector<std::string> tokens(std::begin(kControlTokens), std::end(kControlTokens));
   for (uint32_t byte = 0; byte < kBytes; ++byte) tokens.push_back(byte_token(byte));
   while (tokens.size() < vocab) tokens.push_back(fmt::format("<synth_{:06}>", tokens.size()));
   MetaArray types(vocab, MetaValue{kTokenNormal});
-  std::fill_n(types.begin(), std::size(kControl), MetaValue{kTokenControl});
+  std::fill_n(types.begin(), std::size(kControlTokens), MetaValue{kTokenControl});
   m["tokenizer.ggml.model"] = {std::string("gpt2")};
   m["tokenizer.ggml.pre"] = {std::string("gpt-2")};
   m["tokenizer.ggml.tokens"] = strings(std::move(tokens));
