@@ -20,12 +20,28 @@ static inline BlockScale block_scale(uint32_t max_bits) {
   return {a / 127.0f, 127.0f / a};
 }
 
-// The same of a group of kind e4m3.
-static inline BlockScale plane_scale(uint32_t max_bits) {
+// The largest of the elements' bit patterns without their signs.
+static inline uint32_t largest_bits(const float* x, uint32_t n) {
+  uint32_t bits = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t here = bits_of_float(x[i]) & 0x7fffffffu;
+    if (here > bits) bits = here;
+  }
+  return bits;
+}
+
+// The scale and its inverse of a group whose codes reach up to `limit`: the least power of two that holds the largest,
+// which counts as `floor` where it is smaller.
+static inline BlockScale power_scale(uint32_t max_bits, float floor, float limit) {
   if (max_bits >= 0x7f800000u) return {float_of_bits(0x7fc00000u), 0.0f};
   const float a = float_of_bits(max_bits);
-  const int e = exponent_above(a > kPlaneFloor ? a : kPlaneFloor, kLargestE4M3);
+  const int e = exponent_above(a > floor ? a : floor, limit);
   return {power_of_two(e), power_of_two(-e)};
+}
+
+// The same of a group of kind e4m3.
+static inline BlockScale plane_scale(uint32_t max_bits) {
+  return power_scale(max_bits, kPlaneFloor, kLargestE4M3);
 }
 
 static inline void finish_record(const ActRecord& record, uint32_t c, float d, int32_t sum_low, int32_t sum_high) {

@@ -5,12 +5,6 @@
 namespace stet {
 namespace {
 
-uint32_t largest_bits(const float* x, uint32_t n) {
-  uint32_t bits = 0;
-  for (uint32_t i = 0; i < n; ++i) bits = std::max(bits, bits_of_float(x[i]) & 0x7fffffffu);
-  return bits;
-}
-
 void planes_ref(const float* x, uint32_t row, const Activations& out) {
   for (uint32_t first = 0; first < out.k; first += kPlaneGroup) {
     const uint32_t end = std::min(out.k, first + kPlaneGroup);

@@ -1,22 +1,13 @@
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "base/error.h"
-#include "formats/e4m3/e4m3.h"
 #include "formats/mxfp4/mxfp4.h"
-#include "kernels/quantize/quantize.h"
+#include "kernels/quantize/quantize_common.h"
 #include "kernels/rounding/rounding.h"
 
 namespace stet {
 namespace {
-
-// The largest magnitude of n elements; infinity where one is not finite.
-float largest(const float* x, uint32_t n) {
-  uint32_t most = 0;
-  for (uint32_t i = 0; i < n; ++i) most = std::max(most, bits_of_float(x[i]) & 0x7fffffffu);
-  return most >= 0x7f800000u ? std::numeric_limits<float>::infinity() : float_of_bits(most);
-}
 
 float to_e4m3(float v) { return e4m3_to_f32(f32_to_e4m3(v)); }
 
@@ -27,39 +18,26 @@ float to_e2m1(float v) {
   return float_of_bits((bits + 0x1fffffu + ((bits >> 22) & 1u)) & ~0x3fffffu);
 }
 
-// One group with the scale 2^k.
-template <typename Round>
-void round_group(const float* x, uint32_t n, int k, Round round, float* y) {
-  // Both powers are normal: |k| <= 126. What x / s loses below the normal numbers rounds to 0 all the same.
-  const float scale = power_of_two(k), inverse = power_of_two(-k);
-  for (uint32_t i = 0; i < n; ++i) y[i] = round(x[i] * inverse) * scale;
-}
-
-template <typename Group>
-void by_group(const float* x, uint32_t n, uint32_t size, float* y, Group group) {
+// Groups of `size`, each with its scale. A group that holds what is not finite has the scale NaN.
+template <typename Scale, typename Round>
+void by_group(const float* x, uint32_t n, uint32_t size, float* y, Scale scale_of, Round round) {
   for (uint32_t i = 0; i < n; i += size) {
-    const uint32_t here = std::min(size, n - i);
-    const float most = largest(x + i, here);
-    if (most > std::numeric_limits<float>::max()) {
-      std::fill_n(y + i, here, std::numeric_limits<float>::quiet_NaN());
-    } else {
-      group(x + i, here, most, y + i);
-    }
+    const uint32_t end = std::min(n, i + size);
+    const BlockScale scale = scale_of(largest_bits(x + i, end - i));
+    // What x / s loses below the normal numbers rounds to 0 all the same.
+    for (uint32_t j = i; j < end; ++j) y[j] = round(x[j] * scale.inverse) * scale.d;
   }
 }
 
 }  // namespace
 
 void round_e4m3_ref(const float* x, uint32_t n, uint32_t size, float* y) {
-  by_group(x, n, size, y, [](const float* in, uint32_t count, float most, float* out) {
-    round_group(in, count, exponent_above(std::max(most, kPlaneFloor), kLargestE4M3), to_e4m3, out);
-  });
+  by_group(x, n, size, y, plane_scale, to_e4m3);
 }
 
 void round_e2m1_ref(const float* x, uint32_t n, float* y) {
-  by_group(x, n, kIndexGroup, y, [](const float* in, uint32_t count, float most, float* out) {
-    round_group(in, count, exponent_above(std::max(most, kLargestE2M1 * 0x1p-126f), kLargestE2M1), to_e2m1, out);
-  });
+  const auto scale = [](uint32_t bits) { return power_scale(bits, kLargestE2M1 * 0x1p-126f, kLargestE2M1); };
+  by_group(x, n, kIndexGroup, y, scale, to_e2m1);
 }
 
 void hadamard_ref(float* x, uint32_t n) {
