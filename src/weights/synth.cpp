@@ -2,10 +2,8 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "weights/synth_deepseek_v4.h"
 #include "weights/synth_metadata.h"
 
@@ -96,51 +94,33 @@ std::unique_ptr<SynthSource> SynthSource::create(std::string_view name) {
 }
 
 SynthSource::SynthSource(const SynthGeometry& geometry, Format format, uint64_t seed)
-    : geometry_(geometry), format_(format), seed_(seed), metadata_(synth_metadata(geometry, format)) {
+    : SynthTensors(synth_metadata(geometry, format), seed), geometry_(geometry), format_(format) {
   add_tensors();
 }
 
-// Near 1, as trained norms are.
-void SynthSource::add_vector(const std::string& name, uint64_t n) {
-  tensors_.push_back({name, {n}, Format::f32, n * 4});
-  blocks_.emplace(name, SynthBlocks(Format::f32, xxh3(name.data(), name.size(), seed_), 1.0f, 0.05f));
-}
-
-// Standard deviation 1 / sqrt(K): a product keeps the size of its input, through any number of layers.
-void SynthSource::add_matrix(const std::string& name, uint64_t k, uint64_t n, Format wanted) {
-  const Format format = fitting_format(wanted, k);
-  const FormatTraits& t = traits(format);
-  tensors_.push_back({name, {k, n}, format, k / t.block_elements * t.block_bytes * n});
-  const float deviation = 1.0f / std::sqrt(static_cast<float>(k));
-  blocks_.emplace(name, SynthBlocks(format, xxh3(name.data(), name.size(), seed_), 0.0f, deviation));
+void SynthSource::add_fitting(const std::string& name, uint64_t k, uint64_t n, Format wanted) {
+  add_matrix(name, k, n, fitting_format(wanted, k));
 }
 
 void SynthSource::add_tensors() {
   const SynthGeometry& g = geometry_;
   const Format outer = traits(format_).integer_block ? Format::q8_0 : format_;
   const uint64_t q = uint64_t{g.heads} * g.head_dim, kv = uint64_t{g.kv_heads} * g.head_dim;
-  add_matrix("token_embd.weight", g.hidden, g.vocab, outer);
+  add_fitting("token_embd.weight", g.hidden, g.vocab, outer);
   for (uint32_t layer = 0; layer < g.layers; ++layer) {
     const std::string block = fmt::format("blk.{}.", layer);
     add_vector(block + "attn_norm.weight", g.hidden);
-    add_matrix(block + "attn_q.weight", g.hidden, q, format_);
-    add_matrix(block + "attn_k.weight", g.hidden, kv, format_);
-    add_matrix(block + "attn_v.weight", g.hidden, kv, format_);
-    add_matrix(block + "attn_output.weight", q, g.hidden, format_);
+    add_fitting(block + "attn_q.weight", g.hidden, q, format_);
+    add_fitting(block + "attn_k.weight", g.hidden, kv, format_);
+    add_fitting(block + "attn_v.weight", g.hidden, kv, format_);
+    add_fitting(block + "attn_output.weight", q, g.hidden, format_);
     add_vector(block + "ffn_norm.weight", g.hidden);
-    add_matrix(block + "ffn_gate.weight", g.hidden, g.ffn, format_);
-    add_matrix(block + "ffn_up.weight", g.hidden, g.ffn, format_);
-    add_matrix(block + "ffn_down.weight", g.ffn, g.hidden, format_);
+    add_fitting(block + "ffn_gate.weight", g.hidden, g.ffn, format_);
+    add_fitting(block + "ffn_up.weight", g.hidden, g.ffn, format_);
+    add_fitting(block + "ffn_down.weight", g.ffn, g.hidden, format_);
   }
   add_vector("output_norm.weight", g.hidden);
-  if (!g.tied) add_matrix("output.weight", g.hidden, g.vocab, outer);
-}
-
-void SynthSource::read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
-  STET_CHECK(offset <= tensor.bytes && out.size() <= tensor.bytes - offset);
-  const auto it = blocks_.find(tensor.name);
-  STET_CHECK(it != blocks_.end());
-  it->second.read(offset, out);
+  if (!g.tied) add_fitting("output.weight", g.hidden, g.vocab, outer);
 }
 
 std::string SynthSource::identity() const {

@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/synth_blocks.h"
-#include "weights/tensor_source.h"
+#include "weights/synth_tensors.h"
 
 namespace stet {
 
@@ -41,7 +40,7 @@ struct SynthGeometry {
 
 std::span<const SynthGeometry> synth_geometries();
 
-class SynthSource : public TensorSource {
+class SynthSource : public SynthTensors {
  public:
   // Does a model name ask for a synthetic model?
   static bool is_name(std::string_view name) { return name.starts_with("synth:"); }
@@ -53,24 +52,16 @@ class SynthSource : public TensorSource {
 
   const SynthGeometry& geometry() const { return geometry_; }
 
-  const Metadata& metadata() const override { return metadata_; }
-  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
-  void read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override;
-  bool synthetic() const override { return true; }
   std::string identity() const override;
 
  private:
   SynthSource(const SynthGeometry& geometry, Format format, uint64_t seed);
-  void add_vector(const std::string& name, uint64_t n);
-  void add_matrix(const std::string& name, uint64_t k, uint64_t n, Format format);
+  // A matrix of the format, or of one that its rows are whole blocks of.
+  void add_fitting(const std::string& name, uint64_t k, uint64_t n, Format wanted);
   void add_tensors();
 
   const SynthGeometry& geometry_;
   Format format_;
-  uint64_t seed_;
-  Metadata metadata_;
-  std::vector<TensorInfo> tensors_;
-  std::map<std::string, SynthBlocks, std::less<>> blocks_;
 };
 
 }  // namespace stet

@@ -44,8 +44,8 @@ class SynthBlocks {
   size_t unit_bytes_;
   std::vector<uint16_t>
       table16_;  // quantised: the 256 scales, of F8_E4M3 and MXFP4 as E8M0; F16 and BF16: the 4096 values
-  std::vector<uint16_t> minima_;   // Q4_1: the minimum that belongs to each scale
-  std::vector<float> table32_;     // F32: the 4096 values
+  std::vector<uint16_t> minima_;  // Q4_1: the minimum that belongs to each scale
+  std::vector<float> table32_;    // F32: the 4096 values
 };
 
 }  // namespace stet

@@ -1,7 +1,6 @@
 #include "weights/synth_deepseek_v4.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -144,11 +143,10 @@ std::unique_ptr<SynthDeepseekV4> SynthDeepseekV4::create(std::string_view name, 
 }
 
 SynthDeepseekV4::SynthDeepseekV4(const DeepseekV4Geometry& geometry, bool skewed, uint64_t seed, bool drafts)
-    : geometry_(geometry),
+    : SynthTensors(describe(geometry, skewed ? "skewed" : "uniform"), seed),
+      geometry_(geometry),
       skewed_(skewed),
-      seed_(seed),
-      drafts_(drafts && !geometry.draft.empty()),
-      metadata_(describe(geometry, skewed ? "skewed" : "uniform")) {
+      drafts_(drafts && !geometry.draft.empty()) {
   const DeepseekV4Geometry& g = geometry_;
   add_matrix("token_embd.weight", g.hidden, g.vocab, Format::bf16);
   for (uint32_t l = 0; l < g.layers; ++l) add_block(block_name(l), ratio_of(l), l < g.hash_layers);
@@ -156,25 +154,6 @@ SynthDeepseekV4::SynthDeepseekV4(const DeepseekV4Geometry& geometry, bool skewed
   add_vector("output_norm.weight", g.hidden);
   add_matrix("output.weight", g.hidden, g.vocab, Format::bf16);
   if (drafts_) add_draft();
-}
-
-void SynthDeepseekV4::add(const std::string& name, std::vector<uint64_t> shape, Format format, float center,
-                          float deviation) {
-  const FormatTraits& t = traits(format);
-  uint64_t elements = 1;
-  for (const uint64_t n : shape) elements *= n;
-  STET_CHECK(shape[0] % t.block_elements == 0);
-  tensors_.push_back({name, std::move(shape), format, elements / t.block_elements * t.block_bytes});
-  blocks_.emplace(name, SynthBlocks(format, xxh3(name.data(), name.size(), seed_), center, deviation));
-}
-
-void SynthDeepseekV4::add_vector(const std::string& name, uint64_t n, float center, float deviation) {
-  add(name, {n}, Format::f32, center, deviation);
-}
-
-// Standard deviation 1 / sqrt(K): a product keeps the size of its input.
-void SynthDeepseekV4::add_matrix(const std::string& name, uint64_t k, uint64_t n, Format format) {
-  add(name, {k, n}, format, 0.0f, 1.0f / std::sqrt(static_cast<float>(k)));
 }
 
 void SynthDeepseekV4::add_hyper(const std::string& prefix, uint64_t outputs, uint64_t scales) {
@@ -215,7 +194,7 @@ void SynthDeepseekV4::add_experts(const std::string& block, bool hashed) {
   add_vector(block + "ffn_norm.weight", g.hidden);
   add_matrix(block + "ffn_router.weight", g.hidden, g.experts, Format::bf16);
   if (hashed) {
-    tensors_.push_back({block + std::string(kTable), {g.chosen, g.vocab}, Format::f32, 4ull * g.chosen * g.vocab});
+    add_made({block + std::string(kTable), {g.chosen, g.vocab}, Format::f32, 4ull * g.chosen * g.vocab});
   } else {
     add_vector(block + "ffn_router_bias", g.experts, 0.0f, skewed_ ? kRouterSpread : 0.0f);
   }
@@ -258,14 +237,12 @@ void SynthDeepseekV4::add_draft() {
 }
 
 void SynthDeepseekV4::read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
-  STET_CHECK(offset <= tensor.bytes && out.size() <= tensor.bytes - offset);
   if (tensor.name.ends_with(kTable)) return read_table(tensor, offset, out);
-  const auto it = blocks_.find(tensor.name);
-  STET_CHECK(it != blocks_.end());
-  it->second.read(offset, out);
+  SynthTensors::read(tensor, offset, out);
 }
 
 void SynthDeepseekV4::read_table(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
+  STET_CHECK(offset <= tensor.bytes && out.size() <= tensor.bytes - offset);
   const uint64_t key = xxh3(tensor.name.data(), tensor.name.size(), seed_), row_bytes = 4ull * geometry_.chosen;
   std::vector<float> ids(geometry_.chosen);
   while (!out.empty()) {

@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/synth_blocks.h"
-#include "weights/tensor_source.h"
+#include "weights/synth_tensors.h"
 
 namespace stet {
 
@@ -28,7 +27,7 @@ struct DeepseekV4Geometry {
   uint32_t markov_rank;
 };
 
-class SynthDeepseekV4 : public TensorSource {
+class SynthDeepseekV4 : public SynthTensors {
  public:
   // Does "synth:NAME..." name one of these?
   static bool is_name(std::string_view name);
@@ -38,17 +37,11 @@ class SynthDeepseekV4 : public TensorSource {
   // blocks of the geometry's draft, if it has one. Throws Error(kUsage) that lists what there is.
   static std::unique_ptr<SynthDeepseekV4> create(std::string_view name, bool drafts);
 
-  const Metadata& metadata() const override { return metadata_; }
-  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   void read(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const override;
-  bool synthetic() const override { return true; }
   std::string identity() const override;
 
  private:
   SynthDeepseekV4(const DeepseekV4Geometry& geometry, bool skewed, uint64_t seed, bool drafts);
-  void add(const std::string& name, std::vector<uint64_t> shape, Format format, float center, float deviation);
-  void add_vector(const std::string& name, uint64_t n, float center = 1.0f, float deviation = 0.05f);
-  void add_matrix(const std::string& name, uint64_t k, uint64_t n, Format format);
   void add_hyper(const std::string& prefix, uint64_t outputs, uint64_t scales);
   void add_pool(const std::string& prefix, uint64_t size, uint32_t ratio);
   void add_attention(const std::string& block, uint32_t ratio);
@@ -60,11 +53,7 @@ class SynthDeepseekV4 : public TensorSource {
 
   const DeepseekV4Geometry& geometry_;
   const bool skewed_;
-  const uint64_t seed_;
   const bool drafts_;
-  Metadata metadata_;
-  std::vector<TensorInfo> tensors_;
-  std::map<std::string, SynthBlocks, std::less<>> blocks_;  // of all but the tables of experts
 };
 
 }  // namespace stet
