@@ -115,8 +115,6 @@ PackOptions Engine::Parts::pack_options() const {
   PackOptions p;
   if (options.pack != "none") p.cache_dir = options.cache_dir.empty() ? CacheDir::default_path() : options.cache_dir;
   p.mapped = options.pack == "mapped";
-  p.dequantize = desc.activations == ActivationMode::f32;
-  p.fp_input = desc.activations == ActivationMode::checkpoint ? ActKind::e4m3 : ActKind::i8;
   p.threads = pool->threads();
   if (options.progress) p.progress = options.progress;
   return p;
@@ -151,7 +149,7 @@ void Engine::Parts::choose_device() {
 }
 
 void Engine::Parts::load_weights() {
-  pack = PackedModel::load(*source, pack_options());
+  pack = PackedModel::load(*source, pack_options_for(desc, pack_options()));
   info.pack_key = pack->key();
   info.weight_bytes = pack->bytes();
   info.weights_place = pack->place();

@@ -98,6 +98,12 @@ std::string_view activation_mode_name(ActivationMode mode) {
   return "";
 }
 
+PackOptions pack_options_for(const ModelDesc& desc, PackOptions options) {
+  options.dequantize = desc.activations == ActivationMode::f32;
+  options.fp_input = desc.activations == ActivationMode::checkpoint ? ActKind::e4m3 : ActKind::i8;
+  return options;
+}
+
 void choose_activations(ModelDesc& desc, std::string_view asked) {
   ActivationMode mode = desc.declares_checkpoint_mode ? ActivationMode::checkpoint : ActivationMode::a8;
   bool known = asked == "auto";

@@ -96,6 +96,9 @@ struct ModelDesc {
 // name, for an architecture, key, value or tensor that stet does not run.
 ModelDesc describe_model(const TensorSource& source);
 
+// `options` with what the weights of desc.activations need.
+PackOptions pack_options_for(const ModelDesc& desc, PackOptions options);
+
 // Settles desc.activations. asked: auto (what the file declares, else a8), a8, f32, checkpoint. Throws Error(kUsage) for another name,
 // and for `checkpoint` where the family has no such mode.
 void choose_activations(ModelDesc& desc, std::string_view asked);

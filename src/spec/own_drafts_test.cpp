@@ -9,28 +9,16 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #include "base/error.h"
-#include "base/strict_json.h"
 #include "models/draft_desc.h"
 #include "spec/step.h"
-#include "state/test_model.h"
-#include "weights/hf/checkpoint.h"
+#include "state/deepseek_v4_golden.h"
 
 namespace stet {
 namespace {
 
 using ::testing::HasSubstr;
-
-const std::string kModels = "tests/golden/deepseek_v4/";
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 struct Machine {
   unsigned threads = 2;
@@ -125,7 +113,7 @@ void expect_same(const Reply& got, const Reply& want, const std::string& what) {
 class OwnDrafts : public testing::TestWithParam<const char*> {
  protected:
   static constexpr size_t kAnswer = 32;
-  const std::string folder = kModels + GetParam();
+  const std::string folder = test::kDeepseekV4Goldens + GetParam();
   const test::TestModel plain{HfCheckpoint::open(folder), true}, model{HfCheckpoint::open(folder, true), true};
   const std::vector<int32_t> prompt = test::test_tokens(plain.desc, 19, 4);
   const std::vector<SamplingParams> samplings = {
@@ -226,7 +214,7 @@ TEST_P(OwnDrafts, AStaleRowOfTheTargetIsNoticed) {
 
 // The transcription in binary64 on the same tokens: every proposal after every number of tokens, and what is accepted.
 TEST_P(OwnDrafts, ProposalsAreThoseOfTheTranscription) {
-  const Json record = parse_json(contents(folder + "/cycles.json"), "cycles.json");
+  const Json record = parse_json(test::bytes_of(folder + "/cycles.json"), "cycles.json");
   const auto start = record["prompt"].get<std::vector<int32_t>>(),
              answer = record["answer"].get<std::vector<int32_t>>();
   for (const auto& [text, rows] : record["proposals"].items()) {
@@ -264,8 +252,8 @@ struct Zeroed {
       : folder(testing::TempDir() + "stet-own-drafts-" + std::to_string(::getpid())) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/config.json") << contents(from + "/config.json");
-    std::string bytes = contents(from + "/model.safetensors");
+    std::ofstream(folder + "/config.json") << test::bytes_of(from + "/config.json");
+    std::string bytes = test::bytes_of(from + "/model.safetensors");
     uint64_t length = 0;
     std::memcpy(&length, bytes.data(), sizeof length);
     const Json header = parse_json(std::string_view(bytes).substr(8, length), "header");

@@ -7,14 +7,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "base/error.h"
-#include "base/strict_json.h"
 #include "models/deepseek_v4_parts.h"
+#include "state/deepseek_v4_golden.h"
 #include "state/draft_passes.h"
-#include "state/test_model.h"
-#include "weights/hf/checkpoint.h"
 
 namespace stet {
 namespace {
@@ -24,33 +21,18 @@ using deepseek_v4::settings;
 using deepseek_v4::Settings;
 using ::testing::HasSubstr;
 
-const std::string kDrafts = "tests/golden/deepseek_v4/";
-
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-struct DraftModel {
+struct DraftModel : test::DeepseekV4Golden {
   explicit DraftModel(const std::string& name, bool drafts = true, const std::string& mode = "f32")
-      : model(HfCheckpoint::open(kDrafts + name, drafts), true),
-        record(parse_json(text_of_file(kDrafts + name + "/golden.json"), name)),
-        tokens(record["tokens"].get<std::vector<int32_t>>()) {
-    choose_activations(model.desc, mode);
-    const std::string bytes = text_of_file(kDrafts + name + (mode == "f32" ? "/" : "/checkpoint_") + "draft.npy");
+      : DeepseekV4Golden(name, mode, drafts) {
+    const std::string file = test::kDeepseekV4Goldens + name + (mode == "f32" ? "/" : "/checkpoint_") + "draft.npy";
+    const std::string bytes = test::bytes_of(file);
     const uint64_t columns = model.desc.vocab + (name == "dspark" ? 1 : 0);
     const size_t header = 10 + static_cast<uint8_t>(bytes[8]) + 256 * static_cast<uint8_t>(bytes[9]);
-    golden.resize((bytes.size() - header) / sizeof(double));
-    std::memcpy(golden.data(), bytes.data() + header, golden.size() * sizeof(double));
+    golden = test::last_elements<double>(file, (bytes.size() - header) / sizeof(double));
     STET_CHECK(golden.size() % columns == 0);
   }
   double tolerance() const { return record["tolerance"]["f32"].get<double>(); }
 
-  test::TestModel model;
-  Json record;
-  std::vector<int32_t> tokens;
   std::vector<double> golden;
 };
 
@@ -326,12 +308,12 @@ TEST_P(OwnDraft, QualifiesOnThisMachine) {
 struct Copy {
   explicit Copy(const std::string& name) : folder(testing::TempDir() + "stet-own-draft-" + std::to_string(::getpid())) {
     std::filesystem::remove_all(folder);
-    std::filesystem::copy(kDrafts + name, folder);
+    std::filesystem::copy(test::kDeepseekV4Goldens + name, folder);
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
   }
   ~Copy() { std::filesystem::remove_all(folder); }
   void replace(const std::string& file, const std::string& from, const std::string& to) const {
-    std::string text = text_of_file(folder + "/" + file);
+    std::string text = test::bytes_of(folder + "/" + file);
     const size_t at = text.find(from);
     STET_CHECK(at != std::string::npos);
     text.replace(at, from.size(), to);

@@ -32,8 +32,9 @@ std::vector<T> last_elements(const std::string& path, size_t n) {
 }
 
 struct DeepseekV4Golden {
-  explicit DeepseekV4Golden(const std::string& name, std::string_view activations = "f32")
-      : model(HfCheckpoint::open(kDeepseekV4Goldens + name), activations == "f32",
+  // drafts: with the blocks of its draft.
+  explicit DeepseekV4Golden(const std::string& name, std::string_view activations = "f32", bool drafts = false)
+      : model(HfCheckpoint::open(kDeepseekV4Goldens + name, drafts), activations == "f32",
               activations == "checkpoint" ? ActKind::e4m3 : ActKind::i8) {
     choose_activations(model.desc, activations);
     record = parse_json(bytes_of(kDeepseekV4Goldens + name + "/golden.json"), name);

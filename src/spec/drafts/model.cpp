@@ -1,39 +1,34 @@
-// A smaller model with the same vocabulary: it continues the session by itself, with the sampling parameters and the noise of the
-// target, so that it also agrees with a sampled answer as often as it can.
+// A smaller model with the same vocabulary: it continues the session by itself, with the sampling parameters and the
+// noise of the target, so that it also agrees with a sampled answer as often as it can.
 #include <algorithm>
 
 #include "base/error.h"
 #include "device/memory.h"
-#include "spec/draft.h"
+#include "spec/sampling_draft.h"
 
 namespace stet {
 namespace {
 
-class ModelDraft : public Draft {
+class ModelDraft : public SamplingDraft {
  public:
   ModelDraft(const DraftContext& c, std::unique_ptr<TensorSource> source)
-      : source_(std::move(source)),
+      : SamplingDraft(c),
+        source_(std::move(source)),
         desc_(describe(c, *source_)),
-        pack_(PackedModel::load(*source_, c.pack)),
-        decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv, .cuda = c.cuda}, c.arm),
-        kernels_(c.kernels) {
-    begin({});
-  }
+        pack_(PackedModel::load(*source_, pack_options_for(desc_, c.pack))),
+        decoder_(desc_, *pack_, c.kernels, c.pool, {.context = c.context, .kv = c.kv, .cuda = c.cuda}, c.arm) {}
 
   static ModelDesc describe(const DraftContext& c, const TensorSource& source) {
     ModelDesc desc = describe_model(source);
-    choose_activations(desc, c.pack.dequantize ? "f32" : "auto");
+    choose_activations(desc, c.target.activations == ActivationMode::f32 ? "f32" : "auto");
     return desc;
-  }
-
-  void begin(const SamplingParams& sampling) override {
-    sampler_ = std::make_unique<Sampler>(kernels_, sampling, desc_.vocab);
   }
 
   void propose(const SessionView& view, uint32_t depth, std::vector<int32_t>& proposals) override {
     std::vector<int32_t> timeline(view.tokens.begin(), view.tokens.end());
     uint32_t cached = 0;
-    const uint32_t limit = std::min<uint32_t>(static_cast<uint32_t>(seen_.size()), static_cast<uint32_t>(timeline.size()) - 1);
+    const uint32_t limit =
+        std::min<uint32_t>(static_cast<uint32_t>(seen_.size()), static_cast<uint32_t>(timeline.size()) - 1);
     while (cached < limit && seen_[cached] == timeline[cached]) ++cached;
     cached = decoder_.restorable(cached);
     for (uint32_t i = 0; i < depth; ++i) {
@@ -41,13 +36,7 @@ class ModelDraft : public Draft {
       const float* logits = decoder_.forward(std::span(timeline).subspan(cached), cached, 1);
       cached = static_cast<uint32_t>(timeline.size());
       seen_ = timeline;
-      const auto all = std::span<const int32_t>(timeline);
-      const SampleResult r =
-          sampler_->sample(logits, all.first(view.prompt_tokens), all.subspan(view.prompt_tokens), timeline.size());
-      // A draft that leaves the finite numbers has nothing to propose; the target is not affected.
-      if (!r.ok()) return;
-      proposals.push_back(r.token);
-      timeline.push_back(r.token);
+      if (!sample(logits, view.prompt_tokens, timeline, proposals)) return;
     }
   }
 
@@ -61,8 +50,6 @@ class ModelDraft : public Draft {
   ModelDesc desc_;
   std::unique_ptr<PackedModel> pack_;
   Decoder decoder_;
-  const Kernels& kernels_;
-  std::unique_ptr<Sampler> sampler_;
   std::vector<int32_t> seen_;  // tokens with KV rows in decoder_
 };
 
@@ -74,7 +61,8 @@ void check_memory(const DraftContext& c, const ModelDesc& draft) {
   if (own + target <= usable) return;
   const auto mib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   fail(Code::kResource,
-       "a context of {} tokens needs {:.1f} MiB of KV cache for the target and {:.1f} MiB for the draft; {:.1f} MiB may be used (80 % of "
+       "a context of {} tokens needs {:.1f} MiB of KV cache for the target and {:.1f} MiB for the draft; {:.1f} MiB "
+       "may be used (80 % of "
        "what is left: {}): choose a smaller --ctx or no draft",
        c.context, mib(target), mib(own), mib(usable), budget.explain());
 }
@@ -87,7 +75,8 @@ std::unique_ptr<Draft> make_draft_model(const DraftContext& c) {
   const ModelDesc desc = describe_model(*source);
   if (desc.vocab != c.target.vocab || c.vocab_hash(*source) != c.target_vocab_hash)
     fail(Code::kUsage,
-         "the draft {} has another vocabulary ({} tokens) than the target ({}): its token ids mean other text; use a draft made for "
+         "the draft {} has another vocabulary ({} tokens) than the target ({}): its token ids mean other text; use a "
+         "draft made for "
          "this model's tokenizer",
          c.argument, desc.vocab, c.target.vocab);
   check_memory(c, desc);

@@ -1,23 +1,17 @@
 // The block that a checkpoint of DeepSeek V4 brings along to guess the token after the next one. Beyond the first
-// proposal it goes on from its own streams. Samples with the target's parameters and noise, as the draft "model" does.
+// proposal it goes on from its own streams.
 #include <algorithm>
 
 #include "base/error.h"
-#include "spec/draft.h"
+#include "spec/sampling_draft.h"
 #include "state/draft_passes.h"
 
 namespace stet {
 namespace {
 
-class MtpDraft : public Draft {
+class MtpDraft : public SamplingDraft {
  public:
-  explicit MtpDraft(const DraftContext& c) : passes_(*c.decoder, c.arm), kernels_(c.kernels), vocab_(c.target.vocab) {
-    begin({});
-  }
-
-  void begin(const SamplingParams& sampling) override {
-    sampler_ = std::make_unique<Sampler>(kernels_, sampling, vocab_);
-  }
+  explicit MtpDraft(const DraftContext& c) : SamplingDraft(c), passes_(*c.decoder, c.arm) {}
 
   void propose(const SessionView& view, uint32_t depth, std::vector<int32_t>& proposals) override {
     // The target has to have run all tokens but the last, and one at least.
@@ -30,13 +24,7 @@ class MtpDraft : public Draft {
     for (uint32_t i = 0; i < depth; ++i) {
       // What stands at these positions are guesses, and end_ is not moved.
       if (i > 0) logits = passes_.next(timeline.back(), n - 2 + i);
-      const auto all = std::span<const int32_t>(timeline);
-      const SampleResult r =
-          sampler_->sample(logits, all.first(view.prompt_tokens), all.subspan(view.prompt_tokens), timeline.size());
-      // A draft that leaves the finite numbers has nothing to propose; the target is not affected.
-      if (!r.ok()) return;
-      proposals.push_back(r.token);
-      timeline.push_back(r.token);
+      if (!sample(logits, view.prompt_tokens, timeline, proposals)) return;
     }
   }
 
@@ -57,9 +45,6 @@ class MtpDraft : public Draft {
   }
 
   MtpPasses passes_;
-  const Kernels& kernels_;
-  const uint32_t vocab_;
-  std::unique_ptr<Sampler> sampler_;
   // Rows first_ .. end_ - 1 of the block are those of seen_.
   std::vector<int32_t> seen_;
   uint32_t first_ = 0, end_ = 0;
