@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/atomic_file.h"
+#include "base/build_id.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
@@ -61,6 +62,23 @@ VerdictStore::Cleared VerdictStore::clear(const std::string& cache_dir) {
     cleared.bytes += entry.bytes;
   }
   return cleared;
+}
+
+Compared compare_once(const std::string& cache_dir, const std::function<std::string()>& key,
+                      const std::function<uint64_t()>& compare) {
+  if (cache_dir.empty() || build_id().empty()) return {compare(), false, ""};
+  const VerdictStore store(cache_dir);
+  const std::string name = key();
+  if (const auto rows = store.find(name)) return {*rows, true, ""};
+  Compared fresh{compare(), false, ""};
+  try {
+    store.keep(name, fresh.rows);
+  } catch (const Error& e) {
+    // The comparison stands; the next start only has to make it again.
+    if (e.code() != Code::kResource) throw;
+    fresh.not_kept = e.what();
+  }
+  return fresh;
 }
 
 }  // namespace stet

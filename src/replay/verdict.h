@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -32,5 +33,17 @@ class VerdictStore {
  private:
   CacheDir root_, folder_;
 };
+
+// What qualification came to.
+struct Compared {
+  uint64_t rows = 0;
+  bool kept = false;     // an earlier start reached the verdict
+  std::string not_kept;  // why it could not be written; empty: it was, or was not wanted
+};
+
+// The verdict of the key that is kept in the cache directory, or else what compare() finds, which is kept. An empty
+// cache_dir: nothing is kept; nor is it without a build id, which the key needs.
+Compared compare_once(const std::string& cache_dir, const std::function<std::string()>& key,
+                      const std::function<uint64_t()>& compare);
 
 }  // namespace stet

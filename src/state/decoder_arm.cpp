@@ -143,31 +143,18 @@ std::string Decoder::lists_key() const {
 }
 
 void Decoder::qualify(const ArmOptions& options) {
-  const bool keep = !options.cache_dir.empty() && !build_id().empty();
-  std::optional<VerdictStore> store;
-  if (keep) {
-    store.emplace(options.cache_dir);
-    if (const auto rows = store->find(lists_key())) {
-      qualification_ = {Qualification::How::cached, *rows, ""};
-      return;
-    }
-  }
-  if (options.progress) options.progress("comparing the kernels with the reference", 0, 0);
-  QualifyScope scope{{}, widths(), std::min(options_.context, kQualifyPositions)};
-  for (const auto& table : ropes_) table->ensure(scope.positions);
-  for (const Recorded& body : bodies_) scope.lists.push_back(&body.list);
-  for (const Recorded& head : heads_) scope.lists.push_back(&head.list);
-  uint64_t rows = qualify_kernels(cpu_->kernels(), scope);
-  for (const uint32_t seed : {1u, 2u}) rows += compare_lists(seed);
-  qualification_ = {Qualification::How::now, rows, ""};
-  if (!keep) return;
-  try {
-    store->keep(lists_key(), rows);
-  } catch (const Error& e) {
-    // The comparison stands; the next start only has to make it again.
-    if (e.code() != Code::kResource) throw;
-    qualification_.not_kept = e.what();
-  }
+  const Compared compared = compare_once(options.cache_dir, [this] { return lists_key(); }, [&] {
+    if (options.progress) options.progress("comparing the kernels with the reference", 0, 0);
+    QualifyScope scope{{}, widths(), std::min(options_.context, kQualifyPositions)};
+    for (const auto& table : ropes_) table->ensure(scope.positions);
+    for (const Recorded& body : bodies_) scope.lists.push_back(&body.list);
+    for (const Recorded& head : heads_) scope.lists.push_back(&head.list);
+    uint64_t rows = qualify_kernels(cpu_->kernels(), scope);
+    for (const uint32_t seed : {1u, 2u}) rows += compare_lists(seed);
+    return rows;
+  });
+  qualification_ = {compared.kept ? Qualification::How::cached : Qualification::How::now, compared.rows,
+                    compared.not_kept};
 }
 
 void Decoder::arm(const ArmOptions& options) {

@@ -2,22 +2,12 @@
 
 #include <algorithm>
 
-#include "base/build_id.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "replay/qualify.h"
 #include "replay/verdict.h"
 
 namespace stet {
-namespace {
-
-uint64_t chunk_bytes_of(const StateSpec& spec) {
-  STET_CHECK(spec.ratio == 1);
-  return (uint64_t{spec.width} * kSlots * sizeof(float) + 63) / 64 * 64;
-}
-
-}  // namespace
-
 DraftLists::DraftLists(Decoder& target, const std::vector<Ask>& lists, const ArmOptions& arm)
     : target_(target), desc_(*target.desc().draft) {
   if (target.cuda() != nullptr)
@@ -43,19 +33,18 @@ DraftLists::DraftLists(Decoder& target, const std::vector<Ask>& lists, const Arm
 }
 
 void DraftLists::place_states(std::map<std::string, StateRows>& states) {
-  for (const StateSpec& spec : desc_.states) own_chunk_bytes_ += chunk_bytes_of(spec);
-  if (own_chunk_bytes_ == 0) return;
-  own_ = Reservation(own_chunk_bytes_ * ((target_.options().context + kSlots - 1) / kSlots));
-  uint8_t* next = reinterpret_cast<uint8_t*>(own_.data());
-  for (const StateSpec& spec : desc_.states) {
-    states[spec.name] = {next, own_chunk_bytes_, spec.width, spec.ratio, 0, RowFormat::f32, 0};
-    next += chunk_bytes_of(spec);
-  }
+  if (desc_.states.empty()) return;
+  ModelDesc own;
+  own.context = target_.options().context;
+  own.states = desc_.states;
+  own_plan_ = plan_state(own, KvFormat::f32);
+  own_ = Reservation(own_plan_.bytes(own.context));
+  states.merge(stet::place_states(own, own_plan_, reinterpret_cast<uint8_t*>(own_.data())));
 }
 
 void DraftLists::reach(uint32_t positions) {
   target_.reach(positions);
-  own_.commit(own_chunk_bytes_ * ((positions + kSlots - 1) / kSlots));
+  if (!desc_.states.empty()) own_.commit(own_plan_.bytes(positions));
 }
 
 void DraftLists::run(DraftPass pass, const StepParams& params) {
@@ -72,37 +61,30 @@ const float* DraftLists::row(const char* buffer, uint32_t width, uint32_t row) {
   return buffers_.get(buffer, width, kNarrowRows)->row(row);
 }
 
+// What the target's key says, and the draft's own lists.
+std::string DraftLists::key() const {
+  Sha256 hash;
+  const auto add = [&](const std::string& text) { hash.update(text.data(), text.size()); };
+  add(target_.lists_key());
+  for (const auto& r : lists_) add(describe_list(r->list));
+  return hash.hex();
+}
+
 // Proposals are verified whatever they are; kernels that a verdict vouches for are compared all the same, because
 // shapes differ from the target's.
 void DraftLists::qualify(const ArmOptions& arm) {
   if (arm.qualify == Qualify::skip) return;
-  Sha256 hash;
-  const std::string key_of_target = target_.lists_key();
-  hash.update(key_of_target.data(), key_of_target.size());
-  QualifyScope scope{{}, {}, std::min(target_.options().context, kQualifyPositions)};
-  for (const auto& r : lists_) {
-    const std::string text = describe_list(r->list);
-    hash.update(text.data(), text.size());
-    scope.lists.push_back(&r->list);
-  }
-  const std::string key = hash.hex();
-  std::optional<VerdictStore> store;
-  if (!arm.cache_dir.empty() && !build_id().empty()) store.emplace(arm.cache_dir);
-  if (const auto rows = store ? store->find(key) : std::nullopt) {
-    compared_rows_ = *rows;
-    return;
-  }
-  for (uint32_t rows = 1; rows <= kNarrowRows; ++rows) scope.widths.push_back(rows);
-  if (arm.progress) arm.progress("comparing the draft's kernels with the reference", 0, 0);
-  reach(scope.positions);
-  compared_rows_ = qualify_kernels(cpu_->kernels(), scope);
-  if (!store) return;
-  try {
-    store->keep(key, compared_rows_);
-  } catch (const Error& e) {
-    // The comparison stands; the next start only has to make it again.
-    if (e.code() != Code::kResource) throw;
-  }
+  const auto compare = [&] {
+    if (arm.progress) arm.progress("comparing the draft's kernels with the reference", 0, 0);
+    QualifyScope scope{{}, {}, std::min(target_.options().context, kQualifyPositions)};
+    for (const auto& r : lists_) scope.lists.push_back(&r->list);
+    for (uint32_t rows = 1; rows <= kNarrowRows; ++rows) scope.widths.push_back(rows);
+    reach(scope.positions);
+    return qualify_kernels(cpu_->kernels(), scope);
+  };
+  compared_rows_ = compare_once(
+                       arm.cache_dir, [this] { return key(); }, compare)
+                       .rows;
 }
 
 }  // namespace stet

@@ -39,12 +39,13 @@ class DraftLists {
     LoweredList fused, eager;
   };
   void place_states(std::map<std::string, StateRows>& states);
+  std::string key() const;
   void qualify(const ArmOptions& arm);
 
   Decoder& target_;
   const DraftDesc& desc_;
-  Reservation own_;  // the draft's states, one chunk of positions after another
-  uint64_t own_chunk_bytes_ = 0;
+  StatePlan own_plan_;
+  Reservation own_;  // the draft's states, as own_plan_ lays them out
   BufferSet buffers_;
   std::vector<std::unique_ptr<Recorded>> lists_;
   std::unique_ptr<CpuInterpreter> cpu_;
