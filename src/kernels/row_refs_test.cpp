@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <deque>
 #include <limits>
 #include <vector>
@@ -261,12 +262,15 @@ struct ExpertFixture {
 void expect_experts(const ExpertFixture& f, Isa isa) {
   const RowKernels of{kernels(isa).matvec, kernels(isa).quantize};
   float gate[96], y[32];
-  expert_gate_tile(of, f.first, f.x.data(), f.route, 0, 2, gate);
+  expert_gate_tiles(of, f.first, f.x.data(), f.route, 0, {1, 3}, gate);
   std::vector<float> want = ExpertFixture::product(f.first.gate[2], 2, f.x.data());
   const std::vector<float> up = ExpertFixture::product(f.first.up[2], 2, f.x.data());
   swiglu_limit_ref(want.data(), up.data(), 1.5f, 16, want.data());
   for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(gate[32 + i], want[i] * 0.75f) << isa_name(isa);
-  expert_down_tile(of, f.second, f.a.data(), f.route, f.shared.data(), 1, y);
+  float alone[96];
+  for (uint32_t t = 1; t < 3; ++t) expert_gate_tiles(of, f.first, f.x.data(), f.route, 0, {t, t + 1}, alone);
+  EXPECT_EQ(std::memcmp(alone + 16, gate + 16, 32 * sizeof(float)), 0) << "together or one by one";
+  expert_down_tiles(of, f.second, f.a.data(), f.route, f.shared.data(), {1, 2}, y);
   const std::vector<float> y0 = ExpertFixture::product(f.second.down[2], 1, f.a.data());
   const std::vector<float> y1 = ExpertFixture::product(f.second.down[0], 1, f.a.data() + 256);
   for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(y[16 + i], (y0[i] + y1[i]) + f.shared[16 + i]) << isa_name(isa);

@@ -273,13 +273,13 @@ class Program {
     const Buffer* h8 = eight_bit(any, h);
     Command& half = list.row(Op::expert_gate, name("ffn_expert_gate"), h8, inner);
     half.in2 = routes;
-    half.parts = s.chosen * first->gate[0].tiles();
+    half.parts = s.chosen * parts_of(first->gate[0].tiles());
     half.spec = std::shared_ptr<const ExpertsSpec>(first);
     Command& down =
         list.row(Op::expert_down, name("ffn_expert_down"), eight_bit(plain_one(second->down), inner, s.chosen), out);
     down.in2 = routes;
     down.in3 = shared;
-    down.parts = second->down[0].tiles();
+    down.parts = parts_of(second->down[0].tiles());
     down.spec = std::shared_ptr<const ExpertsSpec>(second);
   }
 

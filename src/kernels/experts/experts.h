@@ -7,6 +7,7 @@
 // with their inputs quantised as w.input says. Guarantee: exact.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,12 +31,23 @@ struct RowKernels {
 
 void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t n, float* y);
 
-// route [2 * chosen]: ids, then weights. Tile `tile` of slot `slot`, written to a [inner width] of that slot.
-void expert_gate_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* x, const float* route,
-                      uint32_t slot, uint32_t tile, float* a);
-// a [chosen][inner width]; shared [hidden]. Tile `tile` of y [hidden].
-void expert_down_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* a, const float* route,
-                      const float* shared, uint32_t tile, float* y);
+// Tiles that are computed together: the input is quantised once for all of them.
+constexpr uint32_t kTilesOfPart = 8;
+struct TileRun {
+  uint32_t first, end;  // at most kTilesOfPart
+};
+// A matrix of so many tiles in parts, and the tiles of one.
+inline uint32_t parts_of(uint32_t tiles) { return (tiles + kTilesOfPart - 1) / kTilesOfPart; }
+inline TileRun tiles_of_part(uint32_t part, uint32_t tiles) {
+  return {part * kTilesOfPart, std::min(tiles, (part + 1) * kTilesOfPart)};
+}
+
+// route [2 * chosen]: ids, then weights. Tiles of slot `slot`, written to a [inner width] of that slot.
+void expert_gate_tiles(const RowKernels& kernels, const ExpertsSpec& spec, const float* x, const float* route,
+                       uint32_t slot, TileRun tiles, float* a);
+// a [chosen][inner width]; shared [hidden]. Tiles of y [hidden].
+void expert_down_tiles(const RowKernels& kernels, const ExpertsSpec& spec, const float* a, const float* route,
+                       const float* shared, TileRun tiles, float* y);
 // One tile of a matrix times one row of floats: out [16].
 void matvec_row_tile(const RowKernels& kernels, const PackedMatrix& matrix, uint32_t tile, const float* x, float* out);
 

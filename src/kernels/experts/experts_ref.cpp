@@ -35,6 +35,12 @@ class RowInput {
   Activations row_;
 };
 
+// out [tiles][16]
+void row_tiles(const RowKernels& kernels, const PackedMatrix& matrix, const float* x, TileRun tiles, float* out) {
+  const RowInput input(kernels, matrix, x);
+  for (uint32_t t = tiles.first; t < tiles.end; ++t, out += kTileRows) kernels.matvec(matrix, t, input.row(), out);
+}
+
 }  // namespace
 
 void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t n, float* y) {
@@ -46,41 +52,38 @@ void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t 
 }
 
 void matvec_row_tile(const RowKernels& kernels, const PackedMatrix& matrix, uint32_t tile, const float* x, float* out) {
-  kernels.matvec(matrix, tile, RowInput(kernels, matrix, x).row(), out);
+  row_tiles(kernels, matrix, x, {tile, tile + 1}, out);
 }
 
-void expert_gate_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* x, const float* route,
-                      uint32_t slot, uint32_t tile, float* a) {
-  float gate[kTileRows], up[kTileRows];
+void expert_gate_tiles(const RowKernels& kernels, const ExpertsSpec& spec, const float* x, const float* route,
+                       uint32_t slot, TileRun tiles, float* a) {
   const PackedMatrix &w1 = expert_of(spec.gate, route[slot]), &w3 = expert_of(spec.up, route[slot]);
-  const RowInput input(kernels, w1, x);
-  kernels.matvec(w1, tile, input.row(), gate);
-  if (w3.input == w1.input) {
-    kernels.matvec(w3, tile, input.row(), up);
-  } else {
-    matvec_row_tile(kernels, w3, tile, x, up);
-  }
-  const uint32_t n = std::min(kTileRows, w1.rows - tile * kTileRows);
   const float weight = route[spec.chosen + slot];
+  float gate[kTilesOfPart * kTileRows], up[kTilesOfPart * kTileRows];
+  row_tiles(kernels, w1, x, tiles, gate);
+  row_tiles(kernels, w3, x, tiles, up);
+  const uint32_t first = tiles.first * kTileRows, n = std::min(tiles.end * kTileRows, w1.rows) - first;
   if (spec.rounded) {
     round_bf16(gate, n);
     round_bf16(up, n);
   }
   swiglu_limit_ref(gate, up, spec.limit, n, gate);
-  for (uint32_t i = 0; i < n; ++i) a[tile * kTileRows + i] = gate[i] * weight;
-  if (spec.rounded) round_bf16(a + tile * kTileRows, n);
+  for (uint32_t i = 0; i < n; ++i) a[first + i] = gate[i] * weight;
+  if (spec.rounded) round_bf16(a + first, n);
 }
 
-void expert_down_tile(const RowKernels& kernels, const ExpertsSpec& spec, const float* a, const float* route,
-                      const float* shared, uint32_t tile, float* y) {
-  float sum[kTileRows] = {}, term[kTileRows];
-  const uint32_t inner = spec.down[0].cols, n = std::min(kTileRows, spec.down[0].rows - tile * kTileRows);
+void expert_down_tiles(const RowKernels& kernels, const ExpertsSpec& spec, const float* a, const float* route,
+                       const float* shared, TileRun tiles, float* y) {
+  const uint32_t inner = spec.down[0].cols, first = tiles.first * kTileRows;
+  const uint32_t n = std::min(tiles.end * kTileRows, spec.down[0].rows) - first;
+  float sum[kTilesOfPart * kTileRows], term[kTilesOfPart * kTileRows];
   for (uint32_t slot = 0; slot < spec.chosen; ++slot) {
-    matvec_row_tile(kernels, expert_of(spec.down, route[slot]), tile, a + size_t{slot} * inner, slot == 0 ? sum : term);
-    if (spec.rounded) round_bf16(slot == 0 ? sum : term, n);
+    float* to = slot == 0 ? sum : term;
+    row_tiles(kernels, expert_of(spec.down, route[slot]), a + size_t{slot} * inner, tiles, to);
+    if (spec.rounded) round_bf16(to, n);
     for (uint32_t i = 0; slot != 0 && i < n; ++i) sum[i] = sum[i] + term[i];
   }
-  for (uint32_t i = 0; i < n; ++i) y[tile * kTileRows + i] = sum[i] + shared[tile * kTileRows + i];
+  for (uint32_t i = 0; i < n; ++i) y[first + i] = sum[i] + shared[first + i];
 }
 
 }  // namespace stet
