@@ -219,7 +219,7 @@ class ConfigTranslator {
     put("compress.rope.scaling.yarn_beta_slow", {rope.number("beta_slow", 1e-3, 1e6)});
     put("compress.rope.scaling.yarn_attn_factor", {1.0});  // this family does not scale cosines and sines
     hf_require(rope, "attention_factor", 1.0);
-    all_known(rope);
+    hf_all_known(rope);
   }
 
   // What transformers writes: {"main": {..}, "compress": {..}}. The older keys beside it hold defaults of no meaning.
@@ -227,7 +227,7 @@ class ConfigTranslator {
     StrictObject both(config_.any("rope_parameters"), config_.what() + ": rope_parameters");
     StrictObject main(both.any("main"), both.what() + ": main"),
         compress(both.any("compress"), both.what() + ": compress");
-    all_known(both);
+    hf_all_known(both);
     const double head = hf_count(config_, "head_dim");
     for (StrictObject* rope : {&main, &compress}) {
       const double turned = rope->number("partial_rotary_factor", 0, 1) * head;
@@ -237,19 +237,14 @@ class ConfigTranslator {
     put("rope.freq_base", {main.number("rope_theta", 1, 1e12)});
     put("compress.rope.freq_base", {compress.number("rope_theta", 1, 1e12)});
     hf_require(main, "rope_type", "default");
-    all_known(main);
+    hf_all_known(main);
     if (compress.text("rope_type") != "default") {
       hf_require(compress, "rope_type", "yarn");
       hf_require(compress, "type", "yarn");  // the published key, which it keeps
       yarn(compress);
     }
-    all_known(compress);
+    hf_all_known(compress);
     for (const char* key : {"rope_theta", "compress_rope_theta", "partial_rotary_factor"}) hf_given(config_, key);
-  }
-
-  static void all_known(const StrictObject& object) {
-    if (const std::string unknown = object.not_asked_for(); !unknown.empty())
-      fail(Code::kUnsupported, "{}: sets {}, which stet does not know", object.what(), unknown);
   }
 
   // The texts of a list, one a layer.
@@ -273,7 +268,7 @@ class ConfigTranslator {
     if (rates.has(kFine)) hf_require(rates, kFine, 4);
     if (rates.has("heavily_compressed_attention") && rates.whole("heavily_compressed_attention", 1, 1 << 20) == 4)
       fail(Code::kUnsupported, "{}: heavily_compressed_attention has the ratio of entries that overlap", rates.what());
-    all_known(rates);
+    hf_all_known(rates);
     return all;
   }
 

@@ -119,6 +119,12 @@ void hf_require(StrictObject& config, std::string_view key, const Json& value) {
          value.dump());
 }
 
+void hf_all_known(const StrictObject& config, std::string_view whose) {
+  if (const std::string unknown = config.not_asked_for(); !unknown.empty())
+    fail(Code::kUnsupported, "{}: sets {}, which stet does not know{}: it could change the answer", config.what(),
+         shown_name(unknown), whose);
+}
+
 HfDialect read_hf_dialect(const Json& json, const std::string& file) {
   StrictObject config(json, file);
   const std::string type = config.text("model_type");
@@ -128,9 +134,7 @@ HfDialect read_hf_dialect(const Json& json, const std::string& file) {
     const std::string refusal = quantised(config, dialect);
     if (!refusal.empty()) show_only(dialect, refusal);
     skip_harmless(json, config);
-    if (const std::string unknown = config.not_asked_for(); !unknown.empty())
-      fail(Code::kUnsupported, "{}: sets {}, which stet does not know for '{}': it could change the answer", file,
-           shown_name(unknown), type);
+    hf_all_known(config, fmt::format(" for '{}'", type));
     return dialect;
   }
   HfDialect other;

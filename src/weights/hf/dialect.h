@@ -63,5 +63,7 @@ uint32_t hf_count(StrictObject& config, std::string_view key);
 bool hf_given(StrictObject& config, std::string_view key);  // there and not null; counts as asked for
 // Throws Error(kUnsupported) unless the key is absent, null or `value`.
 void hf_require(StrictObject& config, std::string_view key, const Json& value);
+// Throws Error(kUnsupported) that names the first key that nobody asked for. whose: " for 'llama'", or nothing.
+void hf_all_known(const StrictObject& config, std::string_view whose = "");
 
 }  // namespace stet

@@ -37,9 +37,7 @@ HfQuantization read_hf_quantization(StrictObject& config) {
   const std::string inside = expert_dtype(q), beside = expert_dtype(config);
   if (!inside.empty() && !beside.empty() && inside != beside)
     fail(Code::kInput, "{}: expert_dtype is {} there and {} beside it", q.what(), inside, beside);
-  if (const std::string unknown = q.not_asked_for(); !unknown.empty())
-    fail(Code::kUnsupported, "{}: sets {}, which stet does not know: it could change the answer", q.what(),
-         shown_name(unknown));
+  hf_all_known(q);
   return {inside.empty() ? beside : inside};
 }
 
