@@ -12,3 +12,11 @@ static_assert(__FLT_EVAL_METHOD__ == 0, "f32 expressions must be evaluated in f3
 #else
 #define STET_UNROLL _Pragma("GCC unroll 64")
 #endif
+
+// Scalar functions that processors and GPUs share are compiled for both where nvcc reads them (its flags forbid contraction, flushing and
+// approximate division: cmake/cuda.cmake).
+#ifdef __CUDACC__
+#define STET_BOTH __host__ __device__
+#else
+#define STET_BOTH
+#endif

@@ -9,19 +9,21 @@
 
 namespace stet {
 
-static inline float float_of_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-static inline uint32_t bits_of_float(float x) { return __builtin_bit_cast(uint32_t, x); }
+STET_BOTH static inline float float_of_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+STET_BOTH static inline uint32_t bits_of_float(float x) { return __builtin_bit_cast(uint32_t, x); }
 
-static inline float bf16_to_f32(uint16_t h) { return float_of_bits(static_cast<uint32_t>(h) << 16); }
+STET_BOTH static inline float bf16_to_f32(uint16_t h) { return float_of_bits(static_cast<uint32_t>(h) << 16); }
 
 // Round to nearest even; NaN becomes a quiet NaN.
-static inline uint16_t f32_to_bf16(float x) {
+STET_BOTH static inline uint16_t f32_to_bf16(float x) {
   const uint32_t b = bits_of_float(x);
   if ((b & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((b >> 16) | 0x40u);
   return static_cast<uint16_t>((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
 }
 
-static inline float f16_to_f32(uint16_t h) {
+STET_BOTH static inline float rounded_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
+
+STET_BOTH static inline float f16_to_f32(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t exponent = (h >> 10) & 0x1fu;
   const uint32_t mantissa = h & 0x3ffu;
@@ -33,7 +35,7 @@ static inline float f16_to_f32(uint16_t h) {
 }
 
 // Round to nearest even, subnormals kept, overflow to infinity; NaN becomes a quiet NaN (payload kept as F16C does).
-static inline uint16_t f32_to_f16(float x) {
+STET_BOTH static inline uint16_t f32_to_f16(float x) {
   const uint32_t b = bits_of_float(x);
   const uint16_t sign = static_cast<uint16_t>((b >> 16) & 0x8000u);
   const uint32_t a = b & 0x7fffffffu;
@@ -51,8 +53,10 @@ static inline uint16_t f32_to_f16(float x) {
 // a * b + c with one rounding, without the instruction: the product of two f32 is exact in f64; the sum is rounded to odd in
 // f64, which makes the second rounding (to f32) harmless. Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
 // proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008.
-static inline float fma32(float a, float b, float c) {
-#ifdef __FMA__
+STET_BOTH static inline float fma32(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return __fmaf_rn(a, b, c);
+#elif defined(__FMA__)
   return __builtin_fmaf(a, b, c);
 #else
   const double p = static_cast<double>(a) * static_cast<double>(b);
@@ -73,6 +77,6 @@ static inline float fma32(float a, float b, float c) {
 }
 
 // Nearest integer, ties to even, for |x| < 2^22 (the magic number trick; exact).
-static inline float rint32(float x) { return (x + 12582912.0f) - 12582912.0f; }
+STET_BOTH static inline float rint32(float x) { return (x + 12582912.0f) - 12582912.0f; }
 
 }  // namespace stet

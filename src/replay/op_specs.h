@@ -14,17 +14,6 @@
 
 namespace stet {
 
-// Cosines and signed sines of one rotation, a row a position.
-struct RopeRows {
-  const float* first = nullptr;  // [position][2][dim]
-  uint32_t dim = 0;
-
-  RopeRow at(uint32_t position) const {
-    const float* row = first + size_t{position} * 2 * dim;
-    return {row, row + dim};
-  }
-};
-
 // `rounded`: as a published checkpoint has it (kernels/rounding): results in bf16, rows of the cache in e4m3 but for
 // their rotated end, what an indexer compares in e2m1 behind a Hadamard transform (`indexed`).
 

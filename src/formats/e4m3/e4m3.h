@@ -25,24 +25,24 @@ static_assert(sizeof(BlockE4M3) == 129);
 
 constexpr float kLargestE4M3 = 448.0f;
 
-static inline bool is_nan_e4m3(uint8_t code) { return (code & 0x7f) == 0x7f; }
+STET_BOTH static inline bool is_nan_e4m3(uint8_t code) { return (code & 0x7f) == 0x7f; }
 
 // 512 times the value, without its sign: below 2^18. REQUIRES: not NaN.
-static inline int magnitude_e4m3(uint8_t code) {
+STET_BOTH static inline int magnitude_e4m3(uint8_t code) {
   const int e = code >> 3 & 15, m = code & 7;
   return e == 0 ? m : (8 + m) << (e - 1);
 }
 // 512 times the value. REQUIRES: not NaN.
-static inline int integer_e4m3(uint8_t code) { return code & 0x80 ? -magnitude_e4m3(code) : magnitude_e4m3(code); }
+STET_BOTH static inline int integer_e4m3(uint8_t code) { return code & 0x80 ? -magnitude_e4m3(code) : magnitude_e4m3(code); }
 
-static inline float e4m3_to_f32(uint8_t code) {
+STET_BOTH static inline float e4m3_to_f32(uint8_t code) {
   const float size = static_cast<float>(magnitude_e4m3(code)) * 0x1p-9f;
   if (is_nan_e4m3(code)) return float_of_bits(0x7fc00000u);
   return code & 0x80 ? -size : size;
 }
 
 // To nearest even; what is beyond 448 becomes 448, with its sign.
-static inline uint8_t f32_to_e4m3(float x) {
+STET_BOTH static inline uint8_t f32_to_e4m3(float x) {
   const uint32_t bits = bits_of_float(x), a = bits & 0x7fffffffu;
   const uint8_t sign = static_cast<uint8_t>(bits >> 24 & 0x80u);
   if (a > 0x7f800000u) return static_cast<uint8_t>(sign | 0x7f);
@@ -55,7 +55,7 @@ static inline uint8_t f32_to_e4m3(float x) {
   return static_cast<uint8_t>(sign | (bits_of_float(float_of_bits(a) + 16384.0f) - bits_of_float(16384.0f)));
 }
 
-static inline void decode_block(const BlockE4M3& b, float* out) {
+STET_BOTH static inline void decode_block(const BlockE4M3& b, float* out) {
   const float scale = e8m0_to_f32(b.scale);
   for (int j = 0; j < 128; ++j) out[j] = e4m3_to_f32(b.codes[j]) * scale;
 }

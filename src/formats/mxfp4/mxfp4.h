@@ -25,16 +25,16 @@ static_assert(sizeof(BlockMxfp4) == 17);
 constexpr float kLargestE2M1 = 6.0f;
 
 // Twice the value of a nibble.
-static inline int integer_e2m1(int nibble) {
+STET_BOTH static inline int integer_e2m1(int nibble) {
   constexpr int kTwice[8] = {0, 1, 2, 3, 4, 6, 8, 12};
   return nibble & 8 ? -kTwice[nibble & 7] : kTwice[nibble & 7];
 }
-static inline float e2m1_to_f32(int nibble) {
+STET_BOTH static inline float e2m1_to_f32(int nibble) {
   const float size = static_cast<float>(integer_e2m1(nibble & 7)) * 0.5f;
   return nibble & 8 ? -size : size;
 }
 
-static inline void decode_block(const BlockMxfp4& b, float* out) {
+STET_BOTH static inline void decode_block(const BlockMxfp4& b, float* out) {
   const float scale = e8m0_to_f32(b.scale);
   for (int j = 0; j < 16; ++j) {
     out[j] = e2m1_to_f32(b.qs[j] & 15) * scale;

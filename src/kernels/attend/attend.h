@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "base/contract.h"
 #include "kernels/attend/kv_layout.h"
 
 namespace stet {
@@ -27,6 +28,17 @@ constexpr uint32_t kMaxRunLevels = 26;  // subtrees of a run of up to 2^24 chunk
 struct RopeRow {
   const float* cos;  // [rope_dim]: the cosine of pair i at 2i and 2i + 1
   const float* sin;  // [rope_dim]: minus the sine at 2i, the sine at 2i + 1
+};
+
+// Cosines and signed sines of one rotation, a row a position.
+struct RopeRows {
+  const float* first = nullptr;  // [position][2][dim]
+  uint32_t dim = 0;
+
+  STET_BOTH RopeRow at(uint32_t position) const {
+    const float* row = first + size_t{position} * 2 * dim;
+    return {row, row + dim};
+  }
 };
 
 // y[0 .. head_dim) of one head. y may not be x.

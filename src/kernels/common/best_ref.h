@@ -12,12 +12,12 @@ namespace stet {
 
 // A key that orders as (score descending, index ascending) orders: larger is better. NaN is worse than every number;
 // the zeros are equal.
-static inline uint64_t best_key(float score, uint32_t index) {
+STET_BOTH static inline uint64_t best_key(float score, uint32_t index) {
   const uint32_t bits = bits_of_float(score + 0.0f);
   const uint32_t ordered = score != score ? 0 : (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
   return uint64_t{ordered} << 32 | (0xffffffffu - index);
 }
-static inline uint32_t index_of_key(uint64_t key) { return 0xffffffffu - static_cast<uint32_t>(key); }
+STET_BOTH static inline uint32_t index_of_key(uint64_t key) { return 0xffffffffu - static_cast<uint32_t>(key); }
 
 // The keys of the best `count`, the best first. REQUIRES: count <= keys.size().
 static inline void best_first(std::span<uint64_t> keys, size_t count) {

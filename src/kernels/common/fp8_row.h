@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/contract.h"
+
 namespace stet {
 
 struct Fp8RowShape {
@@ -20,10 +22,10 @@ struct Fp8RowShape {
   uint32_t codes = 0;    // elements that are not rotated, the first ones
   uint32_t rotated = 0;  // the last ones
 
-  uint32_t width() const { return codes + rotated; }
-  uint32_t groups() const { return (codes + kGroup - 1) / kGroup; }
-  size_t scales_at() const { return codes + size_t{2} * rotated; }
-  size_t bytes() const { return scales_at() + (size_t{groups()} + 7) / 8 * 8; }
+  STET_BOTH uint32_t width() const { return codes + rotated; }
+  STET_BOTH uint32_t groups() const { return (codes + kGroup - 1) / kGroup; }
+  STET_BOTH size_t scales_at() const { return codes + size_t{2} * rotated; }
+  STET_BOTH size_t bytes() const { return scales_at() + (size_t{groups()} + 7) / 8 * 8; }
 };
 
 // x [width] into row [bytes]. Returns width, or the first element whose bits would not come back; row is then

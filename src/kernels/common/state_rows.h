@@ -22,18 +22,18 @@ struct StateRows {
   RowFormat format = RowFormat::f32;  // of the elements: state_row_values.h reads and writes any
   uint32_t rotated = 0;               // of fp8: the last elements of a row, which are kept in bf16
 
-  uint32_t rows_of_chunk() const { return kSlots / ratio; }
-  Fp8RowShape fp8_shape() const { return {width - rotated, rotated}; }
-  size_t row_bytes() const {
+  STET_BOTH uint32_t rows_of_chunk() const { return kSlots / ratio; }
+  STET_BOTH Fp8RowShape fp8_shape() const { return {width - rotated, rotated}; }
+  STET_BOTH size_t row_bytes() const {
     return format == RowFormat::fp8 ? fp8_shape().bytes() : size_t{width} * (format == RowFormat::f16 ? 2 : 4);
   }
-  uint8_t* at(uint32_t i) const {
+  STET_BOTH uint8_t* at(uint32_t i) const {
     if (ring != 0) return first + i % ring * row_bytes();
     const uint32_t n = rows_of_chunk();
     return first + i / n * chunk_stride + i % n * row_bytes();
   }
   // REQUIRES: f32
-  float* row(uint32_t i) const { return reinterpret_cast<float*>(at(i)); }
+  STET_BOTH float* row(uint32_t i) const { return reinterpret_cast<float*>(at(i)); }
 };
 
 }  // namespace stet

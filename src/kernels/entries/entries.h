@@ -21,15 +21,15 @@
 namespace stet {
 
 // Entries whose last row is not behind position t.
-inline uint32_t visible_entries(uint32_t t, uint32_t ratio) { return (t + 1) / ratio; }
+STET_BOTH inline uint32_t visible_entries(uint32_t t, uint32_t ratio) { return (t + 1) / ratio; }
 
 struct PoolSpec {
   StateRows rows;     // width 2 * width of c, f32
   StateRows entries;  // width `size`
   bool overlap = false;
 
-  uint32_t ratio() const { return entries.ratio; }
-  uint32_t size() const { return entries.width; }
+  STET_BOTH uint32_t ratio() const { return entries.ratio; }
+  STET_BOTH uint32_t size() const { return entries.width; }
 };
 
 // e [size]: entry j before norm and rotation.

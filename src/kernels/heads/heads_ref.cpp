@@ -9,12 +9,11 @@ void unit_head_ref(const float* x, uint32_t dim, float eps, float* y) {
 }
 
 void unit_head_bf16_ref(const float* x, uint32_t dim, float eps, float* y) {
-  const auto bf16 = [](float v) { return bf16_to_f32(f32_to_bf16(v)); };
   float lanes[256] = {};
-  for (uint32_t d = 0; d < dim; ++d) lanes[d % 256] = lanes[d % 256] + bf16(x[d] * x[d]);
-  const float mean = bf16(fold_lanes_ref(lanes) / static_cast<float>(dim));
-  const float r = bf16(1.0f / sqrt_ref(bf16(mean + eps)));
-  for (uint32_t d = 0; d < dim; ++d) y[d] = bf16(x[d] * r);
+  for (uint32_t d = 0; d < dim; ++d) lanes[d % 256] = lanes[d % 256] + rounded_bf16(x[d] * x[d]);
+  const float mean = rounded_bf16(fold_lanes_ref(lanes) / static_cast<float>(dim));
+  const float r = rounded_bf16(1.0f / sqrt_ref(rounded_bf16(mean + eps)));
+  for (uint32_t d = 0; d < dim; ++d) y[d] = rounded_bf16(x[d] * r);
 }
 
 void rotate_tail_ref(float* x, uint32_t dim, RopeRow row, uint32_t rope_dim, bool inverse) {

@@ -17,6 +17,8 @@
 
 #include <cstdint>
 
+#include "base/contract.h"
+
 namespace stet {
 
 constexpr uint32_t kMaxStreams = 8;
@@ -28,7 +30,7 @@ struct HyperSpec {
   const float* base = nullptr;   // [outputs()]
   const float* scale = nullptr;  // [3], or [1] with pre only
 
-  uint32_t outputs() const { return iterations == 0 ? streams : streams * (2 + streams); }
+  STET_BOTH uint32_t outputs() const { return iterations == 0 ? streams : streams * (2 + streams); }
 };
 
 // streams [m * hidden], mix [outputs()]; gates [outputs()]: pre, post, comb row by row.

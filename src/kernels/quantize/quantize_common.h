@@ -13,7 +13,7 @@ struct BlockScale {
 };
 
 // max_bits: the largest of the elements' bit patterns without their signs.
-static inline BlockScale block_scale(uint32_t max_bits) {
+STET_BOTH static inline BlockScale block_scale(uint32_t max_bits) {
   if (max_bits >= 0x7f800000u) return {float_of_bits(0x7fc00000u), 0.0f};
   const float a = float_of_bits(max_bits);
   if (a <= kQuantizeFloor) return {0.0f, 0.0f};
@@ -21,7 +21,7 @@ static inline BlockScale block_scale(uint32_t max_bits) {
 }
 
 // The largest of the elements' bit patterns without their signs.
-static inline uint32_t largest_bits(const float* x, uint32_t n) {
+STET_BOTH static inline uint32_t largest_bits(const float* x, uint32_t n) {
   uint32_t bits = 0;
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t here = bits_of_float(x[i]) & 0x7fffffffu;
@@ -32,7 +32,7 @@ static inline uint32_t largest_bits(const float* x, uint32_t n) {
 
 // The scale and its inverse of a group whose codes reach up to `limit`: the least power of two that holds the largest,
 // which counts as `floor` where it is smaller.
-static inline BlockScale power_scale(uint32_t max_bits, float floor, float limit) {
+STET_BOTH static inline BlockScale power_scale(uint32_t max_bits, float floor, float limit) {
   if (max_bits >= 0x7f800000u) return {float_of_bits(0x7fc00000u), 0.0f};
   const float a = float_of_bits(max_bits);
   const int e = exponent_above(a > floor ? a : floor, limit);
@@ -40,7 +40,7 @@ static inline BlockScale power_scale(uint32_t max_bits, float floor, float limit
 }
 
 // The same of a group of kind e4m3.
-static inline BlockScale plane_scale(uint32_t max_bits) {
+STET_BOTH static inline BlockScale plane_scale(uint32_t max_bits) {
   return power_scale(max_bits, kPlaneFloor, kLargestE4M3);
 }
 

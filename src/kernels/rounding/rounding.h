@@ -23,7 +23,7 @@ constexpr uint32_t kIndexGroup = 32;    // of the indexer's queries and keys
 
 // In place, of n elements.
 static inline void round_bf16(float* x, uint32_t n) {
-  for (uint32_t i = 0; i < n; ++i) x[i] = bf16_to_f32(f32_to_bf16(x[i]));
+  for (uint32_t i = 0; i < n; ++i) x[i] = rounded_bf16(x[i]);
 }
 // y may be x.
 void round_e4m3_ref(const float* x, uint32_t n, uint32_t group, float* y);

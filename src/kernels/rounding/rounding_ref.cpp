@@ -2,21 +2,11 @@
 #include <bit>
 
 #include "base/error.h"
-#include "formats/mxfp4/mxfp4.h"
-#include "kernels/quantize/quantize_common.h"
+#include "kernels/rounding/round_value.h"
 #include "kernels/rounding/rounding.h"
 
 namespace stet {
 namespace {
-
-float to_e4m3(float v) { return e4m3_to_f32(f32_to_e4m3(v)); }
-
-// |v| <= 6
-float to_e2m1(float v) {
-  const uint32_t bits = bits_of_float(v), size = bits & 0x7fffffffu;
-  if (size < bits_of_float(1.0f)) return rint32(v * 2.0f) / 2.0f;
-  return float_of_bits((bits + 0x1fffffu + ((bits >> 22) & 1u)) & ~0x3fffffu);
-}
 
 // Groups of `size`, each with its scale. A group that holds what is not finite has the scale NaN.
 template <typename Scale, typename Round>
@@ -36,8 +26,7 @@ void round_e4m3_ref(const float* x, uint32_t n, uint32_t size, float* y) {
 }
 
 void round_e2m1_ref(const float* x, uint32_t n, float* y) {
-  const auto scale = [](uint32_t bits) { return power_scale(bits, kLargestE2M1 * 0x1p-126f, kLargestE2M1); };
-  by_group(x, n, kIndexGroup, y, scale, to_e2m1);
+  by_group(x, n, kIndexGroup, y, index_scale, to_e2m1);
 }
 
 void hadamard_ref(float* x, uint32_t n) {

@@ -82,7 +82,7 @@ void weigh_rounded(const KeyList& list, size_t begin, size_t end, const float* s
   float lanes[16] = {};
   std::fill_n(part.o, dim, 0.0f);
   for (size_t j = begin; j < end; ++j) {
-    const float p = exp_ref(s[j] - part.m), weight = bf16_to_f32(f32_to_bf16(p));
+    const float p = exp_ref(s[j] - part.m), weight = rounded_bf16(p);
     lanes[(j - begin) % 16] = lanes[(j - begin) % 16] + p;
     for (uint32_t d = 0; d < dim; ++d) part.o[d] = fma32(weight, list.keys[j][d], part.o[d]);
   }
