@@ -19,11 +19,13 @@ struct CudaMatrix {
 
 struct CudaProduct {
   Format format = Format::f32;
+  ActKind input = ActKind::f32;  // what x holds
   uint32_t k = 0;
   uint64_t tile_bytes = 0;
   uint32_t matrices = 0;
   CudaMatrix matrix[kCudaMatrices];
   bool accumulate = false;  // out + product instead of product
+  bool rounded = false;     // the product is rounded to bf16
   bool gated = false;       // matrix 0 is the gate, 1 the up projection: matrix[0].out = silu(gate) * up
   const uint8_t* x = nullptr;  // kernels/cuda/activations.h; null: of one row, made from `source` by the product itself
   CudaRowSource source;
