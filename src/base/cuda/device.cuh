@@ -81,6 +81,14 @@ void allow_shared(Kernel kernel, size_t bytes) {
         "shared memory of a kernel");
 }
 
+// Throws what says which kernel could not be launched, and with what.
+[[noreturn]] inline void fail_launch(cudaError_t error, const void* kernel, const cudaLaunchConfig_t& config) {
+  const char* name = nullptr;
+  if (cudaFuncGetName(&name, kernel) != cudaSuccess) name = "unknown";
+  fail_cuda_launch(error, cudaGetErrorString(error), name, config.gridDim.x, config.gridDim.y, config.blockDim.x,
+                   config.dynamicSmemBytes);
+}
+
 // A grid in clusters of `cluster` blocks, which start together and reach into each other's shared memory (sm_90 and up;
 // 1: none).
 template <typename Kernel, typename... Args>
@@ -103,7 +111,8 @@ void launch_clusters(const CudaLaunch& on, Kernel kernel, uint32_t cluster, dim3
   }
   config.attrs = attributes;
   config.numAttrs = count;
-  check(cudaLaunchKernelEx(&config, kernel, args...), "a kernel could not be launched");
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, args...);
+  if (error != cudaSuccess) fail_launch(error, reinterpret_cast<const void*>(kernel), config);
 }
 
 template <typename Kernel, typename... Args>
