@@ -38,6 +38,12 @@ __device__ __forceinline__ void copy_async16(void* shared, const void* global) {
   asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
                : "memory");
 }
+// Brings bytes that will be read soon into the second cache; both numbers are multiples of 16. Devices before sm_90 wait until they are read.
+__device__ __forceinline__ void prefetch_second(const void* global, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+#endif
+}
 __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most kPending groups of this thread are in flight.
 template <int kPending>

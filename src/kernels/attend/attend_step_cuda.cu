@@ -159,34 +159,29 @@ class Queries {
   float x_[kMost];
 };
 
-// What a batch of queries gives over a chunk: the row itself where there is no other chunk, else a part. The first half
-// of the threads weighs values, the second adds up the weights meanwhile.
+// What a batch of queries gives over a chunk: the row itself where there is no other chunk, else a part.
 template <KvFormat kFormat>
 __device__ void leave(const CudaAttend& a, const AttendShared<kFormat>& s, uint32_t n, uint32_t queries, float* parts,
                       size_t apart, float* out) {
-  constexpr uint32_t kHalf = kStepThreads / 2, kMost = 128 * kQueries / kHalf;
-  const uint32_t dim = a.layout.head_dim, pairs = (dim + 1) / 2, i0 = threadIdx.x;
-  float2 o[kMost];
-  if (i0 < kHalf) {
+  constexpr uint32_t kMost = 256 * kQueries / kStepThreads;
+  const uint32_t dim = a.layout.head_dim;
+  if (threadIdx.x / kWarp < kQueries) sum_scores(s, n, threadIdx.x / kWarp);
+  float o[kMost];
 #pragma unroll
-    for (uint32_t j = 0; j < kMost; ++j)
-      if (const uint32_t i = i0 + j * kHalf; i < queries * pairs) o[j] = weigh(s, n, i / pairs, i % pairs * 2);
-  } else if (const uint32_t query = (i0 - kHalf) / kWarp; query < kQueries) {
-    sum_scores(s, n, query);
-  }
+  for (uint32_t j = 0; j < kMost; ++j)
+    if (const uint32_t i = threadIdx.x + j * kStepThreads; i < queries * dim) o[j] = weigh(s, n, i / dim, i % dim);
   __syncthreads();
-  if (i0 < kHalf) {
 #pragma unroll
-    for (uint32_t j = 0; j < kMost; ++j) {
-      const uint32_t i = i0 + j * kHalf, query = i / pairs, d = i % pairs * 2;
-      if (i >= queries * pairs) continue;
-      float* to = out != nullptr ? out + query * dim : parts + query * apart + kPartHead;
-      const float l = s.sums[query * 2 + 1];
-      to[d] = out != nullptr ? __fdiv_rn(o[j].x, l) : o[j].x;
-      if (d + 1 < dim) to[d + 1] = out != nullptr ? __fdiv_rn(o[j].y, l) : o[j].y;
+  for (uint32_t j = 0; j < kMost; ++j) {
+    const uint32_t i = threadIdx.x + j * kStepThreads, query = i / dim, d = i % dim;
+    if (i >= queries * dim) continue;
+    if (out != nullptr) {
+      out[i] = __fdiv_rn(o[j], s.sums[query * 2 + 1]);
+    } else {
+      parts[query * apart + kPartHead + d] = o[j];
     }
   }
-  if (out == nullptr && i0 < 2 * queries) parts[i0 / 2 * apart + i0 % 2] = s.sums[i0];
+  if (out == nullptr && threadIdx.x < 2 * queries) parts[threadIdx.x / 2 * apart + threadIdx.x % 2] = s.sums[threadIdx.x];
 }
 
 // Whether this block is the last of `all` to come here for this head.
@@ -265,7 +260,7 @@ __device__ void attend_item(const CudaAttend& a, const AttendShared<kFormat>& s,
 }
 
 template <KvFormat kFormat>
-__global__ void __launch_bounds__(kStepThreads)
+__global__ void __launch_bounds__(kStepThreads, 2)
     attend_step(const CudaStep* step, const __grid_constant__ CudaAttend a, uint32_t front) {
   extern __shared__ __align__(128) uint8_t shared[];
   release_next();

@@ -30,7 +30,7 @@ __device__ __forceinline__ void score(const AttendShared<kFormat>& s, uint32_t n
     const auto* keys =
         reinterpret_cast<const typename KvElement<kFormat>::Type*>(s.chunk.keys) + s.chunk.key_element(slot, 0);
     float sum[2][kQueries] = {};
-#pragma unroll 1
+#pragma unroll 4
     for (uint32_t d0 = 2 * quarter; d0 < dim; d0 += 8)
 #pragma unroll
       for (uint32_t i = 0; i < 2; ++i) {
@@ -99,44 +99,43 @@ __device__ __forceinline__ void sum_scores(const AttendShared<kFormat>& s, uint3
   if (threadIdx.x % kWarp == 0) s.sums[query * 2 + 1] = l;
 }
 
-// Values d and d + 1 of a slot.
+// Value d of a slot.
 template <KvFormat kFormat>
-__device__ __forceinline__ float2 values_of(const KvPlace<kFormat>& c, uint32_t slot, uint32_t d) {
+__device__ __forceinline__ float value_of(const KvPlace<kFormat>& c, uint32_t slot, uint32_t d) {
   const uint32_t at = slot * c.value_stride() + d;
   if constexpr (kFormat == KvFormat::q8) {
-    const float scale = c.value_scales()[slot * (c.dim / 32) + d / 32];
-    return {__fmul_rn(static_cast<float>(static_cast<int8_t>(c.values[at])), scale),
-            __fmul_rn(static_cast<float>(static_cast<int8_t>(c.values[at + 1])), scale)};
-  } else if constexpr (kFormat == KvFormat::f16) {
-    return f16_pair(*reinterpret_cast<const uint32_t*>(reinterpret_cast<const uint16_t*>(c.values) + at));
+    return __fmul_rn(static_cast<float>(static_cast<int8_t>(c.values[at])), c.value_scales()[slot * (c.dim / 32) + d / 32]);
   } else {
-    return *reinterpret_cast<const float2*>(reinterpret_cast<const float*>(c.values) + at);
+    return as_float(reinterpret_cast<const typename KvElement<kFormat>::Type*>(c.values)[at]);
   }
 }
 
-// Elements d and d + 1 of the weighted sum of values of one query.
+// Element d of the weighted sum of values of one query.
 template <KvFormat kFormat>
-__device__ __forceinline__ float2 weigh(const AttendShared<kFormat>& s, uint32_t n, uint32_t query, uint32_t d) {
-  constexpr uint32_t kRun = 8;
+__device__ __forceinline__ float weigh(const AttendShared<kFormat>& s, uint32_t n, uint32_t query, uint32_t d) {
+  constexpr uint32_t kRun = kFormat == KvFormat::q8 ? 8 : 16;  // as many as there are registers for
   const float* p = s.p + query * kSlots;
-  float2 o = {0.0f, 0.0f};
+  float o = 0.0f;
   uint32_t j = 0;
   // A run's values are all asked for before the first is used: the sum is one chain.
 #pragma unroll 1
   for (; j + kRun <= n; j += kRun) {
-    float2 v[kRun];
+    float v[kRun];
+    float4 w[kRun / 4];
 #pragma unroll
-    for (uint32_t i = 0; i < kRun; ++i) v[i] = values_of(s.chunk, j + i, d);
-    const float4 a = *reinterpret_cast<const float4*>(p + j), b = *reinterpret_cast<const float4*>(p + j + 4);
-    const float w[kRun] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    for (uint32_t i = 0; i < kRun; ++i) v[i] = value_of(s.chunk, j + i, d);
 #pragma unroll
-    for (uint32_t i = 0; i < kRun; ++i) o = {__fmaf_rn(w[i], v[i].x, o.x), __fmaf_rn(w[i], v[i].y, o.y)};
+    for (uint32_t i = 0; i < kRun / 4; ++i) w[i] = *reinterpret_cast<const float4*>(p + j + 4 * i);
+#pragma unroll
+    for (uint32_t i = 0; i < kRun; i += 4) {
+      o = __fmaf_rn(w[i / 4].x, v[i], o);
+      o = __fmaf_rn(w[i / 4].y, v[i + 1], o);
+      o = __fmaf_rn(w[i / 4].z, v[i + 2], o);
+      o = __fmaf_rn(w[i / 4].w, v[i + 3], o);
+    }
   }
 #pragma unroll 1
-  for (; j < n; ++j) {
-    const float2 v = values_of(s.chunk, j, d);
-    o = {__fmaf_rn(p[j], v.x, o.x), __fmaf_rn(p[j], v.y, o.y)};
-  }
+  for (; j < n; ++j) o = __fmaf_rn(p[j], value_of(s.chunk, j, d), o);
   return o;
 }
 

@@ -29,6 +29,20 @@ __device__ __forceinline__ typename Unit::Sums sum_of_run(RowReader<Unit, kStage
   return per_run == 2 ? Unit::joined(left, sums) : sums;
 }
 
+// Tiles that no ring has room for yet are brought into the second cache, a part a lane of one warp: between two products the memory would
+// rest while outputs are made, the next kernel is let in, and activations are prepared.
+constexpr uint32_t kAheadPart = 8192, kAheadParts = 8;
+__device__ __forceinline__ void fetch_ahead(const CudaProduct& p, const RowCut& cut, const Schedule& schedule, uint32_t rounds_in_rings) {
+  const uint32_t tile_bytes = static_cast<uint32_t>(p.tile_bytes), of_tile = (tile_bytes + kAheadPart - 1) / kAheadPart;
+  const uint32_t part = threadIdx.x % of_tile, at = rounds_in_rings * schedule.slots + threadIdx.x / of_tile;
+  if (threadIdx.x >= kAheadParts || at >= schedule.rounds * schedule.slots) return;
+  const uint32_t t = schedule.tile(at / schedule.slots, at % schedule.slots);
+  if (t >= cut.tiles) return;
+  const uint8_t* tile = p.gated ? ((t & 1u) == 0 ? cut.tiles_of[0] : cut.tiles_of[1]) + (t >> 1) * p.tile_bytes
+                                : cut.of_tile(t, cut.tiles_of) + t * p.tile_bytes;
+  prefetch_second(tile + part * kAheadPart, min(kAheadPart, tile_bytes - part * kAheadPart));
+}
+
 template <typename Unit, uint32_t kStages, uint32_t kBuffers>
 __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
     row_product(const CudaStep* step, const __grid_constant__ CudaProduct p, const __grid_constant__ RowCut cut) {
@@ -49,6 +63,7 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
   const Segments<Unit::kSegments == 2> segments(cut, (warp % cut.warps * Unit::kSegments + half) * cut.per_run);
   Reader reader(p, cut, schedule, segments, slot,
                 Ring(shared + warp * Ring::kBytes, barriers + warp * Ring::kBarrierBytes));
+  if (warp == 0) fetch_ahead(p, cut, schedule, kStages * Unit::kColumns * cut.segments / max(cut.k, 1u));
   typename Unit::Maker maker(barriers + kRowWarps * Ring::kBarrierBytes + Sums::kBytes, p, step, cut.k);
   maker.fetch();
   wait_for_previous();
