@@ -12,7 +12,7 @@ constexpr uint32_t kThreads = 256;
 template <Format kFormat>
 __device__ float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
   using W = CudaWeights<kFormat>;
-  if constexpr (kIntegerWeights<kFormat>) {
+  if constexpr (kBlockWeights<kFormat>) {
     const uint32_t block = column / kBlock, first = block / kChunkBlocks * kChunkBlocks, of = min(kChunkBlocks, k / kBlock - first);
     const uint8_t* chunk = tile + size_t{first} * (W::kCodes + W::kScales);
     return W::element(chunk + (block - first) * W::kCodes, chunk + of * W::kCodes + (block - first) * W::kScales, row, column % kBlock);
@@ -49,7 +49,7 @@ namespace stet {
 
 void launch_embed(const CudaLaunch& on, const CudaStep* step, const CudaEmbed& e) {
   const auto launch = [&]<Format kFormat>() {
-    if constexpr (!cuda::kIntegerWeights<kFormat> && !cuda::kFloatWeights<kFormat>) {
+    if constexpr (!cuda::kBlockWeights<kFormat> && !cuda::kFloatWeights<kFormat>) {
       fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
     } else {
       cuda::launch(on, cuda::embed_rows<kFormat>, cuda::grid(e.k, e.rows), cuda::kThreads, 0, step, e);
