@@ -109,5 +109,106 @@ TEST_F(ExpertOps, Grouped) {
       }
 }
 
+struct ExpertCase {
+  Format format;
+  ActKind input;
+  uint32_t hidden, inner, experts, chosen;
+};
+constexpr ExpertCase kExpertCases[] = {
+    {Format::f32, ActKind::f32, 40, 24, 3, 2},      {Format::f32, ActKind::f32, 2100, 33, 4, 1},   {Format::bf16, ActKind::f32, 64, 8200, 2, 2},
+    {Format::f16, ActKind::f32, 300, 130, 9, 12},   {Format::q8_0, ActKind::i8, 64, 32, 8, 6},     {Format::q4_0, ActKind::i8, 2080, 160, 8, 6},
+    {Format::q4_1, ActKind::i8, 96, 2048, 5, 3},    {Format::q6_k, ActKind::i8, 256, 512, 5, 20},
+};
+
+// The experts of a layer, and rows that chose among them.
+struct TestExperts {
+  TestExperts(const ExpertCase& c, uint32_t n, uint32_t k, Fill fill, uint32_t seed) {
+    for (uint32_t e = 0; e < c.experts; ++e) {
+      packed.push_back(test::make_packed(c.format, n, k, fill, seed + e));
+      packed.back().matrix.input = c.input;
+      matrices.push_back(packed.back().matrix);
+    }
+  }
+  // Their table on a device.
+  const uint8_t* const* twin(DeviceRowOp& device) {
+    table.clear();
+    for (const PackedMatrix& m : matrices) table.push_back(device.twin(m.data, m.bytes()));
+    return device.twin(table.data(), table.size() * sizeof(table[0]));
+  }
+  std::vector<test::Packed> packed;
+  std::vector<PackedMatrix> matrices;
+  std::vector<const uint8_t*> table;
+};
+
+// Ids repeat, within a row too; some are none of an expert.
+void fill_routes(TestRows& routes, const ExpertCase& c, Fill fill) {
+  routes.values = test::make_values(routes.values.size(), fill, 9);
+  routes.buffer.data = routes.values.data();
+  for (uint32_t row = 0; row < kWideRows; ++row)
+    for (uint32_t i = 0; i < c.chosen; ++i) {
+      float& id = routes.buffer.row(row)[i];
+      id = static_cast<float>((row / 3 + i * i) % c.experts);
+      if (fill == Fill::nonfinite && row % 5 == 0) id = i % 4 == 0 ? __builtin_nanf("") : i % 4 == 1 ? -3.0f : i % 4 == 2 ? 1e9f : -__builtin_inff();
+    }
+}
+
+std::string trace(const ExpertCase& c, Fill fill, uint32_t width, bool rounded) {
+  return fmt::format("{} by {}: {} x {}, {} of {} experts, fill {}, {} rows{}", traits(c.format).name, act_name(c.input), c.hidden, c.inner,
+                     c.chosen, c.experts, static_cast<int>(fill), width, rounded ? ", rounded" : "");
+}
+
+template <typename Test>
+void for_experts(const Test& test) {
+  for (const ExpertCase& c : kExpertCases)
+    for (const Fill fill : {Fill::normal, Fill::tiny, Fill::nonfinite})
+      for (const uint32_t width : kListRows) {
+        const bool rounded = (width == 3) != (fill == Fill::nonfinite);
+        SCOPED_TRACE(trace(c, fill, width, rounded));
+        test(c, fill, width, rounded);
+      }
+}
+
+TEST_F(ExpertOps, Gate) {
+  for_experts([&](const ExpertCase& e, Fill fill, uint32_t width, bool rounded) {
+    TestExperts gate(e, e.inner, e.hidden, fill, 100), up(e, e.inner, e.hidden, fill, 200);
+    TestRows in("in", e.hidden, fill, 1), routes("routes", 2 * e.chosen), out("out", e.chosen * e.inner);
+    fill_routes(routes, e, fill);
+    auto spec = std::make_shared<ExpertsSpec>();
+    spec->gate = gate.matrices, spec->up = up.matrices;
+    spec->chosen = e.chosen;
+    spec->limit = 1.5f;
+    spec->rounded = rounded;
+    Command c;
+    c.op = Op::expert_gate;
+    c.name = "gate";
+    c.in = &in.buffer, c.in2 = &routes.buffer, c.out = &out.buffer;
+    c.parts = e.chosen * parts_of(spec->gate[0].tiles());
+    c.spec = std::shared_ptr<const ExpertsSpec>(spec);
+    compare(launch_expert_gate, c, width, [&](DeviceRowOp& device, CudaRowOp& op) {
+      op.experts = gate.twin(device);
+      op.experts_up = up.twin(device);
+    });
+  });
+}
+
+TEST_F(ExpertOps, Down) {
+  for_experts([&](const ExpertCase& e, Fill fill, uint32_t width, bool rounded) {
+    TestExperts down(e, e.hidden, e.inner, fill, 300);
+    TestRows in("in", e.chosen * e.inner, fill, 1), routes("routes", 2 * e.chosen), shared("shared", e.hidden, fill, 2), out("out", e.hidden);
+    fill_routes(routes, e, fill);
+    auto spec = std::make_shared<ExpertsSpec>();
+    spec->down = down.matrices;
+    spec->chosen = e.chosen;
+    spec->rounded = rounded;
+    Command c;
+    c.op = Op::expert_down;
+    c.name = "down";
+    c.in = &in.buffer, c.in2 = &routes.buffer, c.in3 = &shared.buffer, c.out = &out.buffer;
+    c.parts = parts_of(spec->down[0].tiles());
+    c.spec = std::shared_ptr<const ExpertsSpec>(spec);
+    compare(launch_expert_down, c, width, [&](DeviceRowOp& device, CudaRowOp& op) { op.experts = down.twin(device); });
+  });
+}
+
 }  // namespace
 }  // namespace stet
