@@ -120,11 +120,13 @@ __device__ __forceinline__ float rounded_if(bool rounded, float x) { return roun
 template <typename Launch>
 void with_expert_unit(const PackedMatrix& m, const Launch& launch) {
   const auto of_format = [&]<Format kFormat>() {
-    if constexpr (kIntegerWeights<kFormat> || kFloatWeights<kFormat>) {
-      launch.template operator()<RowUnit<kFormat>>();
-    } else {
-      fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
+    if constexpr (kPlaneWeights<kFormat>) {
+      if (m.input == ActKind::e4m3) return launch.template operator()<PlaneUnit<kFormat, ActKind::e4m3, 1>>();
+      if (m.input == ActKind::i8) return launch.template operator()<PlaneUnit<kFormat, ActKind::i8, 1>>();
+    } else if constexpr (kIntegerWeights<kFormat> || kFloatWeights<kFormat>) {
+      return launch.template operator()<RowUnit<kFormat>>();
     }
+    fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
   };
   switch (m.format) {
 #define FORMAT(id, name, ggml) \

@@ -115,9 +115,11 @@ struct ExpertCase {
   uint32_t hidden, inner, experts, chosen;
 };
 constexpr ExpertCase kExpertCases[] = {
-    {Format::f32, ActKind::f32, 40, 24, 3, 2},      {Format::f32, ActKind::f32, 2100, 33, 4, 1},   {Format::bf16, ActKind::f32, 64, 8200, 2, 2},
-    {Format::f16, ActKind::f32, 300, 130, 9, 12},   {Format::q8_0, ActKind::i8, 64, 32, 8, 6},     {Format::q4_0, ActKind::i8, 2080, 160, 8, 6},
-    {Format::q4_1, ActKind::i8, 96, 2048, 5, 3},    {Format::q6_k, ActKind::i8, 256, 512, 5, 20},
+    {Format::f32, ActKind::f32, 40, 24, 3, 2},       {Format::f32, ActKind::f32, 2100, 33, 4, 1},   {Format::bf16, ActKind::f32, 64, 8200, 2, 2},
+    {Format::f16, ActKind::f32, 300, 130, 9, 12},    {Format::q8_0, ActKind::i8, 64, 32, 8, 6},     {Format::q4_0, ActKind::i8, 2080, 160, 8, 6},
+    {Format::q4_1, ActKind::i8, 96, 2048, 5, 3},     {Format::q6_k, ActKind::i8, 256, 512, 5, 20},  {Format::mxfp4, ActKind::e4m3, 2048, 160, 6, 6},
+    {Format::mxfp4, ActKind::e4m3, 96, 2080, 5, 4},  {Format::mxfp4, ActKind::i8, 2144, 96, 7, 6},  {Format::e4m3, ActKind::e4m3, 384, 2048, 7, 6},
+    {Format::e4m3, ActKind::i8, 2048, 256, 5, 3},
 };
 
 // The experts of a layer, and rows that chose among them.
