@@ -25,7 +25,11 @@ __device__ __forceinline__ uint32_t mul_pair(uint32_t a, uint32_t b) {
 __device__ __forceinline__ uint32_t e4m3_pair(uint32_t codes, uint32_t half) {
 #if __CUDA_ARCH__ >= 890
   uint32_t pair;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<uint16_t>(half == 0 ? codes : codes >> 16)));
+  if (half == 0) {
+    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.rn.f16x2.e4m3x2 %0, low; }" : "=r"(pair) : "r"(codes));
+  } else {
+    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.rn.f16x2.e4m3x2 %0, high; }" : "=r"(pair) : "r"(codes));
+  }
   return pair;
 #else
   // An e4m3 code seven bits up is an f16, subnormal or not, of 2^-8 times its value; its sign goes one bit further.
@@ -39,12 +43,15 @@ struct PlanePair {
   uint32_t whole, fraction;  // fraction: a multiple of 2^-9
 };
 __device__ __forceinline__ PlanePair planes_of_pair(uint32_t values) {
-  // Less 7/16 in size, the nearest integer is the whole part: fractions above 1 are multiples of 1/8, those below 1 end
-  // at 15/16, and what 1536 takes from the sum's last bits goes to even. Where the subtraction rounds (above 32), it
-  // stays within half of the integer that the value is, or ties to it.
-  const uint32_t seven_sixteenths = (values & 0x80008000u) | 0x37003700u;
-  const uint32_t lifted = add_pair(sub_pair(values, seven_sixteenths), 0x66006600u);
-  const uint32_t whole = sub_pair(lifted, 0x66006600u);
+  // From 1024 on the last bit of an f16 is 1. Adding 1023.5 to a size of 1 or more rounds it down if something is added that
+  // decides ties and reaches no other: (1 + 2^-10) * size + 1023.5, for fractions of a size above 1 end at 7/8, and 448 * 2^-10
+  // is less than a half. Sizes below 1 become 1023.5 or 1024, which the clamp makes zero.
+  uint32_t lifted, size;
+  asm("{ .reg .b32 size; abs.f16x2 size, %1; fma.rn.f16x2 %0, size, %2, %3; }"
+      : "=r"(lifted)
+      : "r"(values), "r"(0x3c013c01u), "r"(0x63ff63ffu));
+  asm("fma.rn.relu.f16x2 %0, %1, %2, %3;" : "=r"(size) : "r"(lifted), "r"(0x3c003c00u), "r"(0xe400e400u));
+  const uint32_t whole = size | (values & 0x80008000u);
   return {whole, sub_pair(values, whole)};
 }
 

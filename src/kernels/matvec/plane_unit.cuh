@@ -5,7 +5,7 @@
 //   PlaneUnit<format, kind, rows>     what a warp does with a tile of 16 rows of weights and those rows
 //
 // A kernel puts the activations there (PlaneForm::put, one word of four codes at a time; codes are those of kernels/cuda/activations.h
-// or made on the spot by quantize_planes.cuh) and synchronises its threads. Then a warp makes a segment of a tile by
+// or made on the spot: plane_inputs.cuh) and synchronises its threads. Then a warp makes a segment of a tile by
 //
 //   typename Unit::Sums sums = {};
 //   Unit::add(tile + Unit::offset(column), columns, input, column, sums);  // columns: a multiple of 32, column one of 128
@@ -70,10 +70,9 @@ struct PlaneForm {
   }
 };
 
-// 2^(scale - 127); NaN of 255 comes with what times_zero() adds to it.
+// 2^(scale - 127), infinity of 255.
 __device__ __forceinline__ float plane_scale_of(uint32_t scale) {
-  const uint32_t bits = scale << 23;
-  return __uint_as_float(bits > 0x00400000u ? bits : 0x00400000u);
+  return __uint_as_float(max(scale << 23, 0x00400000u));
 }
 
 template <Format kFormat, ActKind kKind, uint32_t kMostRows>
@@ -93,12 +92,14 @@ struct PlaneUnit : IntegerRuns<kFormat, PlaneUnit<kFormat, kKind, kMostRows>> {
   };
   struct Words {
     typename W::Words codes;
-    uint32_t scales;  // of rows 2g and 2g + 1
+    uint32_t scales;  // of rows 2g and 2g + 1; with one row of x, of the lane's own
   };
 
   __device__ static Words words(const uint8_t* codes, const uint8_t* scales) {
     const uint32_t lane = threadIdx.x % kWarp;
-    return {W::words(codes, lane), *reinterpret_cast<const uint16_t*>(scales + lane / 4 * 2)};
+    const uint8_t* at = scales + lane / 4 * 2;
+    if constexpr (kSingle) return {W::words(codes, lane), uint32_t{at[lane % 2]}};
+    return {W::words(codes, lane), uint32_t{*reinterpret_cast<const uint16_t*>(at)}};
   }
   __device__ static void add_words(const Words& w, const Input& x, uint32_t block, Sums& sums) {
     const uint32_t lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
@@ -161,7 +162,7 @@ struct PlaneUnit : IntegerRuns<kFormat, PlaneUnit<kFormat, kKind, kMostRows>> {
   // Of the lane's rows of the tile: with one row of x, of its own alone.
   __device__ static void scales_of(uint32_t scales, float dw[2]) {
     if constexpr (kSingle) {
-      dw[0] = __fmul_rn(plane_scale_of(threadIdx.x % 2 == 0 ? scales & 255u : scales >> 8), kUnit);
+      dw[0] = __fmul_rn(plane_scale_of(scales), kUnit);
     } else {
       dw[0] = __fmul_rn(plane_scale_of(scales & 255u), kUnit);
       dw[1] = __fmul_rn(plane_scale_of(scales >> 8), kUnit);
@@ -194,7 +195,7 @@ struct PlaneUnit : IntegerRuns<kFormat, PlaneUnit<kFormat, kKind, kMostRows>> {
   }
   // own: by plane of the weights, of two columns: the planes of a row of x, or (i8) two rows, of which j is meant.
   __device__ static void add_sum(const float (&own)[W::kPlanes][2], uint32_t j, float dw, float dx, float& sum) {
-    // Zero times a scale is zero but for that of 255, which is infinite here: then the block's term is NaN.
+    // Zero times dw is zero, unless the scale is 255 and dw infinite: then it makes the block's term NaN.
     const float scale = __fmaf_rn(dw, dx, __fmul_rn(dw, 0.0f));
     sum = __fmaf_rn(scale, block_sum(own, j), sum);
   }
