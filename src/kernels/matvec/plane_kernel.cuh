@@ -2,68 +2,84 @@
 // tile, each a run of neighbours that it joins itself. The rings of all warps are full before the kernel waits for its predecessor.
 #pragma once
 
-#include "base/cuda/warp_ring.cuh"
 #include "kernels/matvec/plane_inputs.cuh"
 #include "kernels/matvec/row_schedule.cuh"
 
 namespace stet::cuda {
 
-// The chunks that a warp reads, in order: begin .. end - 1 of every tile of its team.
-template <typename Unit, uint32_t kStages>
+// 16 bytes from `from + kOffset` to shared address `to + kOffset`.
+template <uint32_t kOffset>
+__device__ __forceinline__ void copy_async16_at(uint32_t to, const uint8_t* from) {
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0 + %2], [%1 + %2], 16;" ::"r"(to), "l"(from), "n"(kOffset) : "memory");
+}
+
+// The chunks that a warp reads, in order: begin .. end - 1 of every tile of its team, through a ring of its own. The lanes copy 16 bytes
+// each at a time: a bulk copy costs the warp more instructions.
+template <typename Unit>
 class PlaneReader {
  public:
-  using Ring = WarpRing<kStages, 1, Unit::kBytes>;
-  __device__ PlaneReader(const CudaProduct& p, const RowCut& cut, const Team& team, uint32_t begin, uint32_t end, Ring ring)
-      : p_(p), cut_(cut), teams_(team.teams), begin_(begin), end_(end), tile_(team.index), asked_(begin), used_(begin),
-        ring_(ring) {
+  static constexpr uint32_t kStages = Unit::kChunkBytes > 1280 ? 2 : 4, kBytes = kStages * Unit::kChunkBytes;
+
+  // ring: kBytes of the warp
+  __device__ PlaneReader(const CudaProduct& p, const RowCut& cut, const Team& team, uint32_t begin, uint32_t end, uint8_t* ring)
+      : p_(p), cut_(cut), teams_(team.teams), begin_(begin), end_(end), tile_(team.index), asked_(end), ring_(ring) {
     open();
-#pragma unroll 1
-    for (uint32_t i = 0; i < kStages; ++i) request();
+#pragma unroll
+    for (uint32_t i = 0; i < kStages; ++i) {
+      request();
+      place_ = place_ + Unit::kChunkBytes == kBytes ? 0 : place_ + Unit::kChunkBytes;
+    }
   }
   // The next chunk, when it is there.
-  __device__ const uint8_t* next() {
-    if (in_unit_ == 0) unit_ = ring_.wait();
-    return unit_ + in_unit_ * Unit::kChunkBytes;
+  __device__ const uint8_t* next() const {
+    copy_wait<kStages - 1>();
+    __syncwarp();
+    return ring_ + place_;
   }
-  // The chunk of next() was used.
+  // The chunk of next() was used: its place is filled anew.
   __device__ void done() {
-    ++in_unit_, ++used_;
-    if (in_unit_ < Unit::kChunks && used_ < end_) return;
-    ring_.release();
+    __syncwarp();
     request();
-    in_unit_ = 0;
-    if (used_ == end_) used_ = begin_;
+    place_ = place_ + Unit::kChunkBytes == kBytes ? 0 : place_ + Unit::kChunkBytes;
   }
-  __device__ void drain() { ring_.drain(); }
 
  private:
+  // asked_ == end_: there is no more.
   __device__ void open() {
-    more_ = begin_ < end_ && tile_ < cut_.tiles;
-    if (more_) at_ = cut_.of_tile(tile_, cut_.tiles_of) + tile_ * p_.tile_bytes;
+    if (begin_ >= end_ || tile_ >= cut_.tiles) return;
+    asked_ = begin_;
+    at_ = cut_.of_tile(tile_, cut_.tiles_of) + tile_ * p_.tile_bytes + begin_ * Unit::kChunkBytes + threadIdx.x % kWarp * 16;
   }
   __device__ void request() {
-    if (!more_) return;
-    const uint32_t column = asked_ * kChunk, limit = min(end_ * kChunk, cut_.k);
-    ring_.request(at_ + Unit::offset(column), Unit::bytes(min(Unit::kColumns, limit - column)));
-    asked_ += Unit::kChunks;
-    if (asked_ < end_) return;
-    asked_ = begin_;
-    tile_ += teams_;
-    open();
+    if (asked_ != end_) {
+      const uint32_t lane = threadIdx.x % kWarp * 16;
+      copy<0>(shared_address(ring_) + place_ + lane, Unit::bytes(min(kChunk, cut_.k - asked_ * kChunk)) - lane);
+      at_ += Unit::kChunkBytes;
+      if (++asked_ == end_) {
+        tile_ += teams_;
+        open();
+      }
+    }
+    copy_commit();
+  }
+  // left: bytes from the lane's first on.
+  template <uint32_t kOffset>
+  __device__ void copy(uint32_t to, int32_t left) const {
+    if (left > static_cast<int32_t>(kOffset)) copy_async16_at<kOffset>(to, at_);
+    if constexpr (kOffset + kWarp * 16 < Unit::kChunkBytes) copy<kOffset + kWarp * 16>(to, left);
   }
 
   const CudaProduct& p_;
   const RowCut& cut_;
   const uint32_t teams_, begin_, end_;
-  uint32_t tile_, asked_, used_, in_unit_ = 0;
-  bool more_ = false;
-  const uint8_t *at_ = nullptr, *unit_ = nullptr;
-  Ring ring_;
+  uint32_t tile_, asked_, place_ = 0;
+  const uint8_t* at_ = nullptr;
+  uint8_t* const ring_;
 };
 
 // The subtree over segments first .. first + cut.per_run - 1 of a tile; per_run a power of two, at most 16.
-template <typename Unit, uint32_t kStages>
-__device__ __forceinline__ typename Unit::Sums sum_of_run(PlaneReader<Unit, kStages>& reader, const RowCut& cut, uint32_t first,
+template <typename Unit>
+__device__ __forceinline__ typename Unit::Sums sum_of_run(PlaneReader<Unit>& reader, const RowCut& cut, uint32_t first,
                                                           const PlaneInput& x) {
   typename Unit::Sums sums, left[4];
 #pragma unroll 1
@@ -72,7 +88,7 @@ __device__ __forceinline__ typename Unit::Sums sum_of_run(PlaneReader<Unit, kSta
     const uint32_t end = segment_start(first + i + 1, cut.segments, cut.chunks);
 #pragma unroll 1
     for (uint32_t c = segment_start(first + i, cut.segments, cut.chunks); c < end; ++c) {
-      Unit::add(reader.next(), min(kChunk, cut.k - c * kChunk), x, c * kChunk, sums);
+      Unit::add_chunk(reader.next(), min(kChunkBlocks, cut.k / kBlock - c * kChunkBlocks), x, c * kChunkBlocks, sums);
       reader.done();
     }
     bool open = true;
@@ -106,28 +122,26 @@ __device__ __forceinline__ void store_tile(const CudaProduct& p, const RowCut& c
 }
 
 // Of rows first_row .. first_row + Unit::kOutputs - 1 of x, as far as they are there.
-template <typename Unit, typename Maker, uint32_t kStages>
+template <typename Unit, typename Maker>
 __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
     plane_product(const CudaStep* step, const __grid_constant__ CudaProduct p, const __grid_constant__ RowCut cut,
                   uint32_t first_row) {
-  using Reader = PlaneReader<Unit, kStages>;
-  using Ring = typename Reader::Ring;
+  using Reader = PlaneReader<Unit>;
   constexpr uint32_t kPartial = Unit::kOutputs * kTileRows;  // floats of a warp
   extern __shared__ __align__(128) uint8_t shared[];
   release_next();
   Team team(cut.warps);
   team.index = threadIdx.x / kWarp / team.warps * gridDim.x + blockIdx.x;  // few tiles go to many processors
   const uint32_t warp = threadIdx.x / kWarp, first = team.warp * cut.per_run;
-  uint8_t* barriers = shared + kRowWarps * Ring::kBytes;
-  float* partials = reinterpret_cast<float*>(barriers + kRowWarps * Ring::kBarrierBytes);
+  float* partials = reinterpret_cast<float*>(shared + kRowWarps * Reader::kBytes);
   Reader reader(p, cut, team, segment_start(first, cut.segments, cut.chunks),
                 segment_start(first + cut.per_run, cut.segments, cut.chunks),
-                Ring(shared + warp * Ring::kBytes, barriers + warp * Ring::kBarrierBytes));
+                shared + warp * Reader::kBytes);
   Maker maker(reinterpret_cast<uint8_t*>(partials + 2 * kRowWarps * kPartial), p, step, cut.k);
   maker.fetch();
   wait_for_previous();
   const uint32_t all = p.head ? step->head_rows : step->rows;
-  if (all <= first_row) return reader.drain();
+  if (all <= first_row) return;
   const uint32_t rows = min(all - first_row, Unit::kOutputs);
   maker.make(p, first_row, rows);
   const PlaneInput x = maker.input();
@@ -135,20 +149,16 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
 #pragma unroll 1
   for (uint32_t t = team.index, turn = 0; t < cut.tiles; t += team.teams, turn ^= 1) {
     float* of_turn = of_team + turn * kRowWarps * kPartial;
-    Unit::leave(sum_of_run<Unit, kStages>(reader, cut, first, x), of_turn + team.warp * kPartial);
+    Unit::leave(sum_of_run(reader, cut, first, x), of_turn + team.warp * kPartial);
     team.sync();
     store_tile<Unit>(p, cut, team, t, first_row, rows, of_turn);
   }
 }
 
-constexpr uint32_t kPlaneStages = 2;
-
 // Of a block of threads.
 template <typename Unit, typename Maker>
 size_t plane_shared_bytes(uint32_t k) {
-  using Ring = typename PlaneReader<Unit, kPlaneStages>::Ring;
-  const size_t bytes =
-      kRowWarps * (Ring::kBytes + Ring::kBarrierBytes + 2 * Unit::kOutputs * kTileRows * sizeof(float)) + Maker::bytes(k);
+  const size_t bytes = kRowWarps * (PlaneReader<Unit>::kBytes + 2 * Unit::kOutputs * kTileRows * sizeof(float)) + Maker::bytes(k);
   return std::max(kPairShared, bytes);
 }
 
@@ -170,7 +180,7 @@ inline uint32_t plane_team_warps(const RowCut& cut, uint32_t processors) {
 template <typename Unit, typename Maker>
 void launch_planes(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p) {
   const size_t shared = plane_shared_bytes<Unit, Maker>(p.k);
-  const auto kernel = plane_product<Unit, Maker, kPlaneStages>;
+  const auto kernel = plane_product<Unit, Maker>;
   allow_shared(kernel, shared);
   RowCut cut = cut_rows(p, 1, segment_count(p.k, true), on.processors);
   cut.warps = plane_team_warps(cut, on.processors);
