@@ -8,13 +8,13 @@
 
 namespace stet::cuda {
 
-// kernels/matvec/row_unit.cuh: blocks of 32 end with their run.
+// kernels/matvec/row_unit.cuh, integer weights: blocks of 32 end with their run.
 template <typename Unit>
-struct ExpertInput {
-  static size_t bytes(uint32_t k, uint32_t runs) { return row_input_bytes(k * runs, Unit::kInteger); }
+struct TaskInput {
+  static size_t bytes(uint32_t k, uint32_t runs) { return row_input_bytes(k * runs, true); }
   __device__ static typename Unit::Input make(uint8_t* memory, const float* in, uint32_t k, uint32_t runs) {
-    const RowInput row = row_input(memory, k * runs, Unit::kInteger);
-    RowMaker<Unit::kInteger> maker(row, {}, in, k * runs);
+    const RowInput row = row_input(memory, k * runs, true);
+    RowMaker<true> maker(row, {}, in, k * runs);
     maker.make([](float d, int32_t sum) { return Unit::second(d, sum); });
     return row;
   }
@@ -22,7 +22,7 @@ struct ExpertInput {
 
 // kernels/matvec/plane_unit.cuh: groups of 128, the last of a run may be shorter. Planes take the places of their floats.
 template <Format kFormat, ActKind kKind>
-struct ExpertInput<PlaneUnit<kFormat, kKind, 1>> {
+struct TaskInput<PlaneUnit<kFormat, kKind, 1>> {
   using Form = PlaneForm<kKind, 1>;
   static size_t bytes(uint32_t k, uint32_t runs) { return row_input_bytes(0, false) + Form::bytes(k * runs); }
   __device__ static PlaneInput make(uint8_t* memory, const float* in, uint32_t k, uint32_t runs) {
