@@ -86,6 +86,8 @@ TEST_F(ExpertOps, Grouped) {
       {Format::e4m3, ActKind::f32, 2, 16, 8192}, {Format::e4m3, ActKind::f32, 2, 8, 256},   {Format::e4m3, ActKind::f32, 3, 24, 2048},
       {Format::mxfp4, ActKind::f32, 2, 32, 96},  {Format::f32, ActKind::f32, 2, 4, 24},     {Format::f32, ActKind::f32, 4, 16, 40},
       {Format::bf16, ActKind::f32, 3, 5, 2100},  {Format::f16, ActKind::f32, 1, 40, 300},
+      {Format::e4m3, ActKind::i8, 4, 64, 256},   {Format::e4m3, ActKind::i8, 5, 7, 2048},   {Format::e4m3, ActKind::e4m3, 3, 24, 384},
+      {Format::mxfp4, ActKind::e4m3, 2, 24, 96}, {Format::q8_0, ActKind::i8, 7, 3, 64},     {Format::q4_1, ActKind::i8, 2, 40, 2048},
   };
   for (const GroupedCase& g : kCases)
     for (const Fill fill : {Fill::normal, Fill::tiny, Fill::nonfinite})

@@ -1,12 +1,17 @@
 // A matrix whose rows lie in groups, each of which is multiplied with its own run of the input.
-#include "formats/element_cuda.cuh"
 #include "kernels/matvec/decoded_e4m3.cuh"
-#include "kernels/matvec/matvec_shape.cuh"
+#include "kernels/matvec/element_sums.cuh"
+#include "kernels/matvec/task_kernel.cuh"
 #include "kernels/rounding/round_value.h"
 #include "replay/cuda/row_op_cuda.h"
 
 namespace stet::cuda {
 namespace {
+
+// Of how many groups a tile has rows, at most.
+__host__ __device__ constexpr uint32_t groups_of_tile(uint32_t group_rows) {
+  return group_rows % kTileRows == 0 ? 1 : (kTileRows - 2) / group_rows + 2;
+}
 
 struct Grouped {
   const float* in;  // [row][in_width]
@@ -19,39 +24,59 @@ struct Grouped {
 
 __device__ __forceinline__ uint32_t live_rows(const CudaStep* step, const Grouped& p) { return p.head ? step->head_rows : step->rows; }
 
-// Segments lie one behind the other, `stride` floats apart.
-__device__ __forceinline__ void finish(const Grouped& p, const float* partial, uint32_t stride, uint32_t row, uint32_t n) {
-  if (n >= p.rows) return;
-  const float sum = p.segments == 64 ? tree_of<64>(partial, stride) : tree_sum(partial, p.segments, stride);
-  p.out[size_t{row} * p.out_width + n] = p.rounded ? rounded_bf16(sum) : sum;
+__device__ __forceinline__ void store(const Grouped& p, uint32_t row, uint32_t n, float sum) {
+  if (n < p.rows) p.out[size_t{row} * p.out_width + n] = p.rounded ? rounded_bf16(sum) : sum;
 }
 
-// ---- any format that is read as floats, groups of any size: a thread has a row and a segment of a tile
+// ---- weights that are read as floats, groups of any size
 
 template <Format kFormat>
 __global__ void __launch_bounds__(1024) grouped_elements(const CudaStep* step, const __grid_constant__ Grouped p) {
   __shared__ float partial[kMaxSegments * kTileRows];
   release_next();
   wait_for_previous();
-  const uint32_t row = blockIdx.y;
+  const uint32_t row = blockIdx.y, n = blockIdx.x * kTileRows + threadIdx.x % kTileRows;
   if (row >= live_rows(step, p)) return;
-  const uint32_t r = threadIdx.x % kTileRows, segment = threadIdx.x / kTileRows, n = blockIdx.x * kTileRows + r;
-  const uint32_t begin = segment_start(segment, p.segments, p.chunks) * kChunk;
-  const uint32_t end = min(segment_start(segment + 1, p.segments, p.chunks) * kChunk, p.k);
-  const uint8_t* tile = p.tiles + blockIdx.x * p.tile_bytes;
   const float* x = p.in + size_t{row} * p.in_width + size_t{min(n, p.rows - 1) / p.group_rows} * p.k;
-  float sum = 0.0f;
-#pragma unroll 4
-  for (uint32_t k = begin; k < end; ++k) sum = __fmaf_rn(packed_element<kFormat>(tile, p.k, r, k), x[k], sum);
-  partial[threadIdx.x] = sum;
+  partial[threadIdx.x] = element_sum<kFormat>(p.tiles + blockIdx.x * p.tile_bytes, p.k, p.segments, x);
   __syncthreads();
-  if (threadIdx.x < kTileRows) finish(p, partial + r, kTileRows, row, n);
+  if (threadIdx.x < kTileRows) store(p, row, n, element_tree(partial, p.segments));
 }
 
-template <Format kFormat>
-void launch_elements(const CudaLaunch& on, const CudaStep* step, uint32_t rows, const Grouped& p) {
-  if constexpr (kHasElements<kFormat>)
-    launch(on, grouped_elements<kFormat>, dim3((p.rows + kTileRows - 1) / kTileRows, rows), p.segments * kTileRows, 0, step, p);
+// ---- integer products, groups of any size
+
+// A task is a tile and one of the groups that it has rows of.
+struct GroupTasks {
+  const Grouped& p;
+  uint32_t row, of_tile;  // of_tile: groups that a tile has rows of, at most
+
+  __device__ uint32_t group(uint32_t task) const {
+    return min(task / of_tile * kTileRows / p.group_rows + task % of_tile, p.rows / p.group_rows - 1);
+  }
+  __device__ const uint8_t* tile(uint32_t task, uint32_t) const { return p.tiles + task / of_tile * p.tile_bytes; }
+  __device__ uint32_t x(uint32_t task, uint32_t) const { return group(task) * p.k; }
+  __device__ void finish(uint32_t task, const TaskSums& sums) const {
+    const uint32_t r = threadIdx.x % kWarp, n = task / of_tile * kTileRows + r;
+    if (r < kTileRows && n / p.group_rows == group(task)) store(p, row, n, sums.of(0, r));
+  }
+};
+
+template <typename Unit>
+__global__ void __launch_bounds__(kRowThreads, 2)
+    grouped_tasks(const CudaStep* step, const __grid_constant__ Grouped p, const __grid_constant__ TaskCut cut) {
+  using Reader = TaskReader<Unit, GroupTasks>;
+  extern __shared__ __align__(128) uint8_t shared[];
+  release_next();
+  const uint32_t row = blockIdx.y;
+  if (row >= live_rows(step, p)) return wait_for_previous();
+  const GroupTasks tasks = {p, row, groups_of_tile(p.group_rows)};
+  const TaskTeam team(cut);
+  Reader reader(cut, tasks, team, shared + threadIdx.x / kWarp * Reader::kBytes);
+  float* partial = reinterpret_cast<float*>(shared + kTaskWarps * Reader::kBytes);
+  wait_for_previous();
+  const typename Unit::Input x = TaskInput<Unit>::make(reinterpret_cast<uint8_t*>(partial) + cut.partial_bytes(),
+                                                       p.in + size_t{row} * p.in_width, p.k, p.rows / p.group_rows);
+  run_tasks<Unit>(cut, tasks, team, reader, x, partial);
 }
 
 // ---- F8_E4M3, groups of whole blocks of threads: the rows of x in shared memory
@@ -64,6 +89,11 @@ struct DecodedCut {
   uint32_t runs;   // of segments that a warp does one after the other
   __host__ __device__ uint32_t tiles() const { return kGroupedWarps / warps; }
 };
+
+// Segments lie one behind the other, `stride` floats apart.
+__device__ __forceinline__ float tree_of_decoded(const float* partial, uint32_t segments, uint32_t stride) {
+  return segments == 64 ? tree_of<64>(partial, stride) : tree_sum(partial, segments, stride);
+}
 
 template <uint32_t kColumns>
 __device__ __forceinline__ void leave(const float (&acc)[2][kColumns], float* partial) {
@@ -107,7 +137,8 @@ __global__ void __launch_bounds__(kGroupedThreads, 2)
   __syncthreads();
   for (uint32_t o = threadIdx.x; o < cut.tiles() * columns * kTileRows; o += kGroupedThreads) {
     const uint32_t r = o % kTileRows, c = o / kTileRows % columns, t = o / kTileRows / columns;
-    finish(p, partial + (t * p.segments * kColumns + c) * kTileRows + r, kColumns * kTileRows, first_row + c, (first_tile + t) * kTileRows + r);
+    const float* sums = partial + (t * p.segments * kColumns + c) * kTileRows + r;
+    store(p, first_row + c, (first_tile + t) * kTileRows + r, tree_of_decoded(sums, p.segments, kColumns * kTileRows));
   }
 }
 
@@ -140,17 +171,18 @@ void launch_grouped(const CudaLaunch& on, const CudaStep* step, const CudaRowOp&
   const uint32_t groups = std::get<GroupedSpec>(op.spec).groups;
   const cuda::Grouped p = {op.in, op.out, m.data, m.tile_bytes(), op.in_width, op.out_width, m.cols, m.rows, m.rows / groups,
                            segment_count(m.cols, m.input != ActKind::f32), chunk_count(m.cols), op.head, op.rounded};
-  if (m.format == Format::e4m3 && p.group_rows % (cuda::cut_decoded(p.segments).tiles() * kTileRows) == 0) {
+  if (m.format == Format::e4m3 && m.input == ActKind::f32 && p.group_rows % (cuda::cut_decoded(p.segments).tiles() * kTileRows) == 0) {
     if (op.rows > 1 && cuda::launch_decoded<4>(on, step, op.rows, p)) return;
     if (cuda::launch_decoded<1>(on, step, op.rows, p)) return;
   }
-  switch (m.format) {
-#define FORMAT(id, name, ggml) \
-  case Format::id:             \
-    return cuda::launch_elements<Format::id>(on, step, op.rows, p);
-#include "formats/formats.def"
-#undef FORMAT
-  }
+  const bool done = m.input != ActKind::f32 && cuda::with_task_unit(m, [&]<typename Unit>() {
+    const cuda::TaskCut cut = cuda::cut_tasks(p.k, m.tiles() * cuda::groups_of_tile(p.group_rows), 1, on.processors);
+    cuda::launch_tasks<Unit, cuda::GroupTasks>(on, cuda::grouped_tasks<Unit>, op.rows, groups, step, p, cut);
+  });
+  if (done) return;
+  cuda::with_elements(m.format, [&]<Format kFormat>() {
+    cuda::launch(on, cuda::grouped_elements<kFormat>, dim3(m.tiles(), op.rows), p.segments * kTileRows, 0, step, p);
+  });
 }
 
 }  // namespace stet
