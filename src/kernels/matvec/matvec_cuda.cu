@@ -2,6 +2,7 @@
 #include "formats/each_cuda.cuh"  // generated: <id>/<id>_cuda.cuh of every format
 #include "kernels/matvec/matvec_cuda.h"
 #include "kernels/matvec/matvec_kinds_cuda.h"
+#include "kernels/matvec/plane_products_cuda.h"
 
 namespace stet {
 namespace {
@@ -32,7 +33,7 @@ bool has_cuda_weights(Format format) {
   switch (format) {
 #define FORMAT(id, name, ggml) \
   case Format::id:             \
-    return cuda::kIntegerWeights<Format::id> || cuda::kFloatWeights<Format::id>;
+    return cuda::kBlockWeights<Format::id> || cuda::kFloatWeights<Format::id>;
 #include "formats/formats.def"
 #undef FORMAT
   }
@@ -40,6 +41,7 @@ bool has_cuda_weights(Format format) {
 }
 
 void launch_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product) {
+  if (has_plane_products(product.format)) return launch_plane_product(on, step, product);
   if (product.x == nullptr) return launch_row_product(on, step, product);
   if (launch_few_product(on, step, product)) return;
   const bool integer = traits(product.format).integer_block;

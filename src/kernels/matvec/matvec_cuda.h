@@ -26,7 +26,7 @@ struct CudaProduct {
   CudaMatrix matrix[kCudaMatrices];
   bool accumulate = false;  // out + product instead of product
   bool rounded = false;     // the product is rounded to bf16
-  bool gated = false;       // matrix 0 is the gate, 1 the up projection: matrix[0].out = silu(gate) * up
+  bool gated = false;       // matrix 0 is the gate, 1 the up projection: matrix[0].out = silu(gate) * up; not for plane products
   const uint8_t* x = nullptr;  // kernels/cuda/activations.h; null: of one row, made from `source` by the product itself
   CudaRowSource source;
   uint32_t rows = 0;           // of x, at most: the launch is shaped for them
@@ -36,7 +36,7 @@ struct CudaProduct {
 // Whether there are kernels for weights of the format.
 bool has_cuda_weights(Format format);
 
-// One of the two kinds, by the format.
+// Integer, float or plane products (plane_products_cuda.h), by the format. Plane products need `input`: i8 or e4m3.
 void launch_product(const CudaLaunch& on, const CudaStep* step, const CudaProduct& product);
 
 }  // namespace stet

@@ -8,7 +8,7 @@
 // or made on the spot: plane_inputs.cuh) and synchronises its threads. Then a warp makes a segment of a tile by
 //
 //   typename Unit::Sums sums = {};
-//   Unit::add(tile + Unit::offset(column), columns, input, column, sums);  // columns: a multiple of 32, column one of 128
+//   Unit::add(tile + Unit::offset(column), columns, input, column, sums);  // columns: a multiple of 32; column: one of 128
 //   Unit::leave(sums, partial);                                            // partial[row of x][row of the tile]
 //
 // once for the whole segment, or again and again for what follows in it; the tree over segments is the caller's (Unit::joined(left, right)
@@ -24,7 +24,8 @@ namespace stet::cuda {
 
 // Activations in shared memory.
 struct PlaneInput {
-  const uint8_t* records;  // [block of 32][row][plane: whole, fraction; of i8 one][t: 4][eight f16]: columns 4t .. 4t + 3, 16 + 4t .. 19 + 4t
+  // [block of 32][row][plane: whole, fraction; of i8 one][t: 4][eight f16]: columns 4t .. 4t + 3, then 16 + 4t .. 19 + 4t
+  const uint8_t* records;
   const float* scales;     // [block][row]
 };
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/activations.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/quantize/block_cuda.cuh"
+#include "kernels/quantize/plane_codes_cuda.cuh"
 
 namespace stet::cuda {
 namespace {
@@ -56,6 +57,52 @@ __device__ void write_blocks(const CudaPrepare& p, uint32_t row, const float* x)
   }
 }
 
+// Where a row of planes lies.
+struct PlaneRow {
+  uint8_t* codes;
+  float* scales;
+  __device__ PlaneRow(const CudaPrepare& p, uint32_t row)
+      : codes(p.planes + row * cuda_plane_row(p.width)), scales(reinterpret_cast<float*>(codes + p.width)) {}
+};
+
+// A group of 128 by a warp; x: the row.
+template <ActKind kKind>
+__device__ void write_group(const PlaneRow& to, uint32_t group, const float* x, uint32_t width) {
+  const uint32_t quad = group * kWarp + threadIdx.x % kWarp;
+  const bool there = quad < width / 4;
+  const PlaneCodes c = plane_codes<kKind>(there ? reinterpret_cast<const float4*>(x)[quad] : float4{});
+  if (!there) return;
+  reinterpret_cast<uint32_t*>(to.codes)[quad] = c.codes;
+  if (quad % 8 == 0) to.scales[quad / 8] = c.dx;
+}
+
+__device__ void write_planes(const CudaPrepare& p, uint32_t row, const float* x) {
+  const PlaneRow to(p, row);
+  for (uint32_t group = threadIdx.x / kWarp; group * kPlaneGroup < p.width; group += kThreads / kWarp)
+    p.planes_of == ActKind::i8 ? write_group<ActKind::i8>(to, group, x, p.width)
+                               : write_group<ActKind::e4m3>(to, group, x, p.width);
+}
+
+constexpr uint32_t kGroupThreads = 128;
+
+// Planes of rows as they are: no group waits for another.
+template <ActKind kKind>
+__global__ void __launch_bounds__(kGroupThreads)
+    prepare_groups(const CudaStep* step, const __grid_constant__ CudaPrepare p) {
+  release_next();
+  wait_for_previous();
+  const uint32_t rows = p.head ? step->head_rows : step->rows, row = p.first_row + blockIdx.y;
+  const uint32_t group = (blockIdx.x * kGroupThreads + threadIdx.x) / kWarp;
+  if (row >= rows || group * kPlaneGroup >= p.width) return;
+  const float* in = p.in + size_t{row + (p.from_head ? step->head_first : 0)} * p.width;
+  write_group<kKind>(PlaneRow(p, row), group, in, p.width);
+}
+
+bool only_planes(const CudaPrepare& p) {
+  return p.planes != nullptr && p.weight == nullptr && p.parts == nullptr && p.i8 == nullptr && p.f32 == nullptr &&
+         p.out == nullptr;
+}
+
 __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step, const __grid_constant__ CudaPrepare p) {
   extern __shared__ __align__(16) float x[];  // the row
   release_next();
@@ -79,6 +126,7 @@ __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step
     __syncthreads();
   }
   if (p.i8 != nullptr) write_blocks(p, row, x);
+  if (p.planes != nullptr) write_planes(p, row, x);
   if (p.f32 != nullptr) {
     const uint32_t group = row / kCudaGroup, columns = cuda_float_columns(p.rows);
     float* to = reinterpret_cast<float*>(p.f32) + size_t{group} * kCudaGroup * p.width + row % kCudaGroup;
@@ -94,6 +142,11 @@ __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step
 namespace stet {
 
 void launch_prepare(const CudaLaunch& on, const CudaStep* step, const CudaPrepare& p) {
+  if (cuda::only_planes(p)) {
+    const uint32_t warps = cuda::kGroupThreads / cuda::kWarp, groups = (p.width + kPlaneGroup - 1) / kPlaneGroup;
+    const auto kernel = p.planes_of == ActKind::i8 ? cuda::prepare_groups<ActKind::i8> : cuda::prepare_groups<ActKind::e4m3>;
+    return cuda::launch(on, kernel, dim3((groups + warps - 1) / warps, p.rows), cuda::kGroupThreads, 0, step, p);
+  }
   const size_t shared = size_t{p.width} * sizeof(float);
   if (shared > 200 * 1024) fail_cuda_shape("elements of a row", p.width, "use --device cpu");
   cuda::allow_shared(cuda::prepare_rows, shared);

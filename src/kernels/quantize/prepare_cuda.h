@@ -1,5 +1,5 @@
 // Activations of a product made on a device from rows of floats: as they are, or normalised first (kernels/rmsnorm), or joined from
-// the parts of an attention (kernels/attend). One block of threads a row.
+// the parts of an attention (kernels/attend). One block of threads a row; where rows only become planes as they are, four groups of 128.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct CudaPrepare {
   uint32_t heads = 0, head_dim = 0, part_chunks = 0;
   uint8_t* i8 = nullptr;          // kernels/cuda/activations.h; null: not wanted
   uint8_t* f32 = nullptr;
-  uint8_t* planes = nullptr;      // for the formats of plane products (kernels/matvec/plane_products_cuda.h)
+  uint8_t* planes = nullptr;      // for the formats of plane products (kernels/matvec/plane_products_cuda.h); width % 32 == 0
   ActKind planes_of = ActKind::e4m3;  // i8 or e4m3: how the rows are quantised for them
   float* out = nullptr;           // the rows themselves, [row][width]; null: not wanted
   uint32_t first_row = 0;         // of the pass; `parts` begin there, `in` and `out` do not
