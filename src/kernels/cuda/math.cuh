@@ -33,6 +33,26 @@ __device__ __forceinline__ float exp_exact(float x) {
   return __fmul_rn(__fmul_rn(p, pow2(half)), pow2(exponent - half));
 }
 
+template <int kTerm>
+__device__ __forceinline__ float log_terms(float p, float z2) {
+  if constexpr (kTerm == kLogTerms) {
+    return p;
+  } else {
+    constexpr float term = kLog[kTerm];
+    return log_terms<kTerm + 1>(__fmaf_rn(p, z2, term), z2);
+  }
+}
+
+__device__ __forceinline__ float log_ratio_exact(float e, float numerator, float denominator) {
+  const float z = __fdiv_rn(numerator, denominator);
+  const float z2 = __fmul_rn(z, z);
+  constexpr float first = kLog[0];
+  const float p = log_terms<1>(first, z2);
+  const float twice = __fadd_rn(z, z);
+  const float log_m = __fmaf_rn(twice, __fmul_rn(z2, p), twice);
+  return __fmaf_rn(e, kLn2High, __fmaf_rn(e, kLn2Low, log_m));
+}
+
 __device__ __forceinline__ float silu(float x) { return __fdiv_rn(x, __fadd_rn(1.0f, exp_exact(__fsub_rn(0.0f, x)))); }
 
 // std::max(a, b) as the reference writes it: b only where a < b.

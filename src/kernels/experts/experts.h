@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/contract.h"
 #include "kernels/matvec/matvec.h"
 #include "kernels/quantize/quantize.h"
 
@@ -28,6 +29,12 @@ struct RowKernels {
   MatvecFn matvec;
   QuantizeFn quantize;
 };
+
+// The expert that an id of a route means. Whatever a row that is not finite has for an id, it is one of the layer's.
+STET_BOTH static inline uint32_t expert_index(float id, uint32_t experts) {
+  const float last = static_cast<float>(experts - 1);
+  return static_cast<uint32_t>(id > 0.0f ? (last < id ? last : id) : 0.0f);
+}
 
 void swiglu_limit_ref(const float* gate, const float* up, float limit, uint32_t n, float* y);
 

@@ -7,10 +7,8 @@
 namespace stet {
 namespace {
 
-// Whatever a row that is not finite has for an id, the matrix is one of the layer's.
 const PackedMatrix& expert_of(const std::vector<PackedMatrix>& experts, float id) {
-  const float last = static_cast<float>(experts.size() - 1);
-  return experts[static_cast<size_t>(id > 0.0f ? std::min(id, last) : 0.0f)];
+  return experts[expert_index(id, static_cast<uint32_t>(experts.size()))];
 }
 
 // One row of floats as activations: of kind f32 the row itself, else quantised into memory that a thread keeps.

@@ -31,6 +31,19 @@ struct IntegerRuns {
     for (uint32_t b = 0; b < blocks; ++b)
       Unit::add_block(unit + b * W::kCodes, unit + blocks * W::kCodes + b * W::kScales, x, first + b, sums);
   }
+  // A chunk of `blocks` blocks, the first of which is block `first` of x.
+  template <typename Input, typename Sums>
+  __device__ static void add_chunk(const uint8_t* chunk, uint32_t blocks, const Input& x, uint32_t first, Sums& sums) {
+    if (blocks == kChunkBlocks) {
+#pragma unroll
+      for (uint32_t b = 0; b < kChunkBlocks; ++b)
+        Unit::add_block(chunk + b * W::kCodes, chunk + kChunkBlocks * W::kCodes + b * W::kScales, x, first + b, sums);
+    } else {
+#pragma unroll 1
+      for (uint32_t b = 0; b < blocks; ++b)
+        Unit::add_block(chunk + b * W::kCodes, chunk + blocks * W::kCodes + b * W::kScales, x, first + b, sums);
+    }
+  }
 };
 
 }  // namespace stet::cuda

@@ -133,19 +133,6 @@ struct PlaneUnit : IntegerRuns<kFormat, PlaneUnit<kFormat, kKind, kMostRows>> {
                                    Sums& sums) {
     add_words(words(codes, scales), x, block, sums);
   }
-  // A chunk of `blocks` blocks, the first of which is block `first` of x.
-  __device__ static void add_chunk(const uint8_t* chunk, uint32_t blocks, const Input& x, uint32_t first, Sums& sums) {
-    if (blocks == kChunkBlocks) {
-#pragma unroll
-      for (uint32_t b = 0; b < kChunkBlocks; ++b)
-        add_block(chunk + b * W::kCodes, chunk + kChunkBlocks * W::kCodes + b * W::kScales, x, first + b, sums);
-    } else {
-#pragma unroll 1
-      for (uint32_t b = 0; b < blocks; ++b)
-        add_block(chunk + b * W::kCodes, chunk + blocks * W::kCodes + b * W::kScales, x, first + b, sums);
-    }
-  }
-
   __device__ static Sums joined(const Sums& left, const Sums& right) {
     Sums sums;
 #pragma unroll

@@ -1,7 +1,6 @@
 #include "replay/cuda/row_ops_cuda.h"
 
-#include "formats/each_cuda.cuh"
-#include "formats/pack.h"
+#include "formats/element_cuda.cuh"
 #include "kernels/cuda/math.cuh"
 
 namespace stet::cuda {
@@ -10,24 +9,12 @@ namespace {
 constexpr uint32_t kThreads = 256;
 
 template <Format kFormat>
-__device__ float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
-  using W = CudaWeights<kFormat>;
-  if constexpr (kBlockWeights<kFormat>) {
-    const uint32_t block = column / kBlock, first = block / kChunkBlocks * kChunkBlocks, of = min(kChunkBlocks, k / kBlock - first);
-    const uint8_t* chunk = tile + size_t{first} * (W::kCodes + W::kScales);
-    return W::element(chunk + (block - first) * W::kCodes, chunk + of * W::kCodes + (block - first) * W::kScales, row, column % kBlock);
-  } else {
-    return W::value(reinterpret_cast<const typename W::Element*>(tile)[size_t{column} * kTileRows + row]);
-  }
-}
-
-template <Format kFormat>
 __global__ void __launch_bounds__(kThreads) embed_rows(const CudaStep* step, const __grid_constant__ CudaEmbed e) {
   release_next();
   wait_for_previous();
   if (blockIdx.y >= step->rows) return;
   const uint32_t token = static_cast<uint32_t>(step->tokens[blockIdx.y]), i = blockIdx.x * kThreads + threadIdx.x;
-  if (i < e.k) e.out[size_t{blockIdx.y} * e.k + i] = element<kFormat>(e.table + token / kTileRows * e.tile_bytes, e.k, token % kTileRows, i);
+  if (i < e.k) e.out[size_t{blockIdx.y} * e.k + i] = packed_element<kFormat>(e.table + token / kTileRows * e.tile_bytes, e.k, token % kTileRows, i);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -49,7 +36,7 @@ namespace stet {
 
 void launch_embed(const CudaLaunch& on, const CudaStep* step, const CudaEmbed& e) {
   const auto launch = [&]<Format kFormat>() {
-    if constexpr (!cuda::kBlockWeights<kFormat> && !cuda::kFloatWeights<kFormat>) {
+    if constexpr (!cuda::kHasElements<kFormat>) {
       fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
     } else {
       cuda::launch(on, cuda::embed_rows<kFormat>, cuda::grid(e.k, e.rows), cuda::kThreads, 0, step, e);

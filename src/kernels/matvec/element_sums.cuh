@@ -1,0 +1,46 @@
+// Products with weights that are read as floats, of any packed format: a thread has a row of a tile and a segment (docs/numerics.md 3.2).
+#pragma once
+
+#include "formats/element_cuda.cuh"
+#include "kernels/matvec/matvec_shape.cuh"
+
+namespace stet::cuda {
+
+// Threads of a block: kTileRows * segments; row threadIdx.x % kTileRows.
+template <Format kFormat>
+__device__ __forceinline__ float element_sum(const uint8_t* tile, uint32_t k, uint32_t segments, const float* x) {
+  const uint32_t row = threadIdx.x % kTileRows, segment = threadIdx.x / kTileRows, chunks = (k + kChunk - 1) / kChunk;
+  const uint32_t end = min(segment_start(segment + 1, segments, chunks) * kChunk, k);
+  float sum = 0.0f;
+#pragma unroll 4
+  for (uint32_t i = segment_start(segment, segments, chunks) * kChunk; i < end; ++i)
+    sum = __fmaf_rn(packed_element<kFormat>(tile, k, row, i), x[i], sum);
+  return sum;
+}
+
+// The tree over the segments, of every row: partial[segment][row of the tile].
+__device__ __forceinline__ float element_tree(const float* partial, uint32_t segments) {
+  const float* of_row = partial + threadIdx.x % kTileRows;
+  return segments == 64 ? tree_of<64>(of_row, kTileRows) : tree_sum(of_row, segments, kTileRows);
+}
+
+// Calls launch<kFormat>().
+template <typename Launch>
+void with_elements(Format format, const Launch& launch) {
+  const auto of_format = [&]<Format kFormat>() {
+    if constexpr (kHasElements<kFormat>) {
+      launch.template operator()<kFormat>();
+    } else {
+      fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
+    }
+  };
+  switch (format) {
+#define FORMAT(id, name, ggml) \
+  case Format::id:             \
+    return of_format.template operator()<Format::id>();
+#include "formats/formats.def"
+#undef FORMAT
+  }
+}
+
+}  // namespace stet::cuda

@@ -1,0 +1,214 @@
+// Products of integer weights with activations in shared memory, cut in tasks that teams of warps take: a task is what needs the sums of
+// `parts` tiles, each shared by some warps, which join their segments themselves. An Op says what the tasks are:
+//
+//   tile(task, part)     the tile of weights
+//   x(task, part)        where column 0 of it lies in the input
+//   finish(task, sums)   the outputs, by one warp; sums: TaskSums
+#pragma once
+
+#include "formats/pack.h"
+#include "kernels/matvec/matvec_shape.cuh"
+#include "kernels/matvec/task_input.cuh"
+
+namespace stet::cuda {
+
+constexpr uint32_t kTaskWarps = kRowThreads / kWarp;
+
+struct TaskCut {
+  uint32_t blocks, segments, chunks;  // of K
+  uint32_t tasks, parts;
+  uint32_t shares, per_share;         // warps of a part; segments of one
+  uint32_t team;                      // warps of a task
+  __host__ __device__ uint32_t sums() const { return parts * shares * kTileRows; }
+  // Of a block of threads: two tasks a team.
+  __host__ __device__ size_t partial_bytes() const { return size_t{kTaskWarps / team} * 2 * sums() * sizeof(float); }
+};
+
+// The warps of a team, and which tasks are theirs.
+struct TaskTeam {
+  uint32_t of_block, warp, index, teams;
+  // Few tasks go to many processors.
+  __device__ explicit TaskTeam(const TaskCut& cut)
+      : of_block(threadIdx.x / kWarp / cut.team),
+        warp(threadIdx.x / kWarp % cut.team),
+        index(of_block * gridDim.x + blockIdx.x),
+        teams(kTaskWarps / cut.team * gridDim.x) {}
+  __device__ uint32_t share(const TaskCut& cut) const { return warp % cut.shares; }
+  __device__ uint32_t first_part(const TaskCut& cut) const { return warp / cut.shares; }
+  __device__ static uint32_t parts_at_once(const TaskCut& cut) { return cut.team / cut.shares; }
+};
+
+// The chunks that a warp reads, in order, through a ring of its own; the lanes copy 16 bytes each at a time.
+template <typename Unit, typename Op>
+class TaskReader {
+ public:
+  static constexpr uint32_t kStages = Unit::kChunkBytes > 1280 ? 2 : 4, kBytes = kStages * Unit::kChunkBytes;
+
+  // ring: kBytes of the warp, aligned to 16
+  __device__ TaskReader(const TaskCut& cut, const Op& op, const TaskTeam& team, uint8_t* ring)
+      : cut_(cut), op_(op), teams_(team.teams), first_part_(team.first_part(cut)), ring_(ring), task_(team.index), part_(first_part_) {
+    const uint32_t segment = team.share(cut) * cut.per_share;
+    begin_ = segment_start(segment, cut.segments, cut.chunks);
+    asked_ = end_ = segment_start(segment + cut.per_share, cut.segments, cut.chunks);
+    if (first_part_ < cut.parts) open();
+#pragma unroll
+    for (uint32_t i = 0; i < kStages; ++i) request_next();
+  }
+  // The next chunk, when it is there.
+  __device__ const uint8_t* next() const {
+    copy_wait<kStages - 1>();
+    __syncwarp();
+    return ring_ + place_;
+  }
+  // The chunk of next() was used: its place is filled anew.
+  __device__ void done() {
+    __syncwarp();
+    request_next();
+  }
+
+ private:
+  // asked_ == end_: there is no more.
+  __device__ void open() {
+    if (begin_ >= end_ || task_ >= cut_.tasks) return;
+    asked_ = begin_;
+    at_ = op_.tile(task_, part_) + begin_ * Unit::kChunkBytes + threadIdx.x % kWarp * 16;
+  }
+  __device__ void request_next() {
+    if (asked_ != end_) {
+      const uint32_t lane = threadIdx.x % kWarp * 16, bytes = min(kChunkBlocks, cut_.blocks - asked_ * kChunkBlocks) * Unit::kBlockBytes;
+      uint8_t* to = ring_ + place_ + lane;
+#pragma unroll
+      for (uint32_t i = 0; i < Unit::kChunkBytes; i += kWarp * 16)
+        if (lane + i < bytes) copy_async16(to + i, at_ + i);
+      at_ += Unit::kChunkBytes;
+      if (++asked_ == end_) advance();
+    }
+    copy_commit();
+    place_ = place_ + Unit::kChunkBytes == kBytes ? 0 : place_ + Unit::kChunkBytes;
+  }
+  __device__ void advance() {
+    part_ += TaskTeam::parts_at_once(cut_);
+    if (part_ >= cut_.parts) part_ = first_part_, task_ += teams_;
+    open();
+  }
+
+  const TaskCut& cut_;
+  const Op& op_;
+  const uint32_t teams_, first_part_;
+  uint8_t* const ring_;
+  uint32_t task_, part_, begin_, end_, asked_, place_ = 0;
+  const uint8_t* at_ = nullptr;
+};
+
+// The subtree over the segments of a share: per_share is a power of two, at most 16.
+template <typename Unit, typename Reader>
+__device__ __forceinline__ typename Unit::Sums sum_of_share(Reader& reader, const TaskCut& cut, uint32_t share, const typename Unit::Input& x,
+                                                            uint32_t x_block) {
+  typename Unit::Sums sums, left[4];
+  const uint32_t first = share * cut.per_share;
+#pragma unroll 1
+  for (uint32_t i = 0; i < cut.per_share; ++i) {
+    sums = {};
+    const uint32_t end = segment_start(first + i + 1, cut.segments, cut.chunks);
+#pragma unroll 1
+    for (uint32_t c = segment_start(first + i, cut.segments, cut.chunks); c < end; ++c) {
+      const uint32_t block = c * kChunkBlocks;
+      Unit::add_chunk(reader.next(), min(kChunkBlocks, cut.blocks - block), x, x_block + block, sums);
+      reader.done();
+    }
+    bool open = true;
+#pragma unroll
+    for (uint32_t l = 0; l < 4; ++l) {
+      if (!open) continue;
+      if ((i >> l & 1u) != 0) {
+        sums = Unit::joined(left[l], sums);
+      } else {
+        left[l] = sums;
+        open = false;
+      }
+    }
+  }
+  return sums;
+}
+
+// What the warps of a team have left: [part][share][row of the tile].
+struct TaskSums {
+  const float* partial;
+  uint32_t shares;
+  __device__ float of(uint32_t part, uint32_t row) const {
+    return tree_sum(partial + part * shares * kTileRows + row, shares, kTileRows);
+  }
+};
+
+// All tasks of a block. partial: cut.partial_bytes().
+template <typename Unit, typename Op>
+__device__ __forceinline__ void run_tasks(const TaskCut& cut, const Op& op, const TaskTeam& team, TaskReader<Unit, Op>& reader,
+                                          const typename Unit::Input& x, float* partial) {
+  const uint32_t share = team.share(cut), first_part = team.first_part(cut);
+  float* of_team = partial + team.of_block * 2 * cut.sums();
+#pragma unroll 1
+  for (uint32_t task = team.index, turn = 0; task < cut.tasks; task += team.teams, ++turn) {
+    float* left = of_team + turn % 2 * cut.sums();  // what the task before left may still be read
+#pragma unroll 1
+    for (uint32_t part = first_part; part < cut.parts; part += TaskTeam::parts_at_once(cut))
+      Unit::leave(sum_of_share<Unit>(reader, cut, share, x, op.x(task, part) / kBlock), left + (part * cut.shares + share) * kTileRows);
+    barrier(1 + team.of_block, cut.team * kWarp);
+    if (team.warp == turn % cut.team) op.finish(task, TaskSums{left, cut.shares});
+  }
+}
+
+// ---- on the host
+
+constexpr size_t kTaskShared = 220 * 1024;
+
+// Which teams leave the last of the processors done soonest. What a run costs beside its chunks is a part of a chunk, a task a chunk.
+inline TaskCut cut_tasks(uint32_t k, uint32_t tasks, uint32_t parts, uint32_t processors) {
+  constexpr double kOfRun = 0.3, kOfTask = 1.0;
+  constexpr size_t kMostPartial = 16 * 1024;
+  TaskCut best = {};
+  double best_cost = 1e30;
+  for (uint32_t team = 2; team <= kTaskWarps; team *= 2)  // a block has fifteen barriers beside its own
+    for (uint32_t shares = 1; shares <= team; shares *= 2) {
+      TaskCut cut = {k / kBlock, segment_count(k, true), chunk_count(k), tasks, parts, shares, 0, team};
+      if (shares > cut.segments) continue;
+      cut.per_share = cut.segments / shares;
+      const uint32_t teams = processors * (kTaskWarps / team), rounds = (tasks + teams - 1) / teams, runs = (parts * shares + team - 1) / team;
+      const double cost = rounds * (runs * ((cut.chunks + shares - 1) / shares + kOfRun) + kOfTask);
+      if (cost < best_cost && cut.partial_bytes() <= kMostPartial) best_cost = cost, best = cut;
+    }
+  return best;
+}
+
+// One block of threads a processor and row of x; two kernels fit on a processor (kPairShared). runs: of K, that the input has.
+template <typename Unit, typename Op, typename Kernel, typename Product>
+void launch_tasks(const CudaLaunch& on, Kernel kernel, uint32_t rows, uint32_t runs, const CudaStep* step, const Product& p,
+                  const TaskCut& cut) {
+  const size_t shared = kTaskWarps * TaskReader<Unit, Op>::kBytes + cut.partial_bytes() + TaskInput<Unit>::bytes(p.k, runs);
+  if (shared > kTaskShared) fail_cuda_shape("columns of a product in one block of threads", p.k * runs, "use --device cpu");
+  allow_shared(kernel, kTaskShared);
+  launch(on, kernel, dim3(on.processors, rows), kRowThreads, std::max(shared, kPairShared), step, p, cut);
+}
+
+// Calls launch<Unit>() with what multiplies such integer weights and activations; false: they are floats.
+template <typename Launch>
+bool with_task_unit(const PackedMatrix& m, const Launch& launch) {
+  const auto of_format = [&]<Format kFormat>() {
+    if constexpr (kPlaneWeights<kFormat>) {
+      if (m.input == ActKind::e4m3) return launch.template operator()<PlaneUnit<kFormat, ActKind::e4m3, 1>>(), true;
+      if (m.input == ActKind::i8) return launch.template operator()<PlaneUnit<kFormat, ActKind::i8, 1>>(), true;
+    } else if constexpr (kIntegerWeights<kFormat>) {
+      return launch.template operator()<RowUnit<kFormat>>(), true;
+    }
+    return false;
+  };
+  switch (m.format) {
+#define FORMAT(id, name, ggml) \
+  case Format::id:             \
+    return of_format.template operator()<Format::id>();
+#include "formats/formats.def"
+#undef FORMAT
+  }
+  return false;
+}
+
+}  // namespace stet::cuda
