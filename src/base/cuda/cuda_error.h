@@ -9,6 +9,8 @@ namespace stet {
 [[noreturn]] void fail_cuda(int error, const char* text, const char* what);
 // Throws Error(kUnsupported): a shape that a kernel cannot take. `what` ends in the unit that `number` counts.
 [[noreturn]] void fail_cuda_shape(const char* what, uint32_t number, const char* advice);
+// Throws Error(kUnsupported): the same, where no kernel was written for it.
+[[noreturn]] void fail_cuda_kernel(const char* what, uint32_t number, const char* advice);
 [[noreturn]] void fail_cuda_format(const char* kind, uint32_t format);
 
 }  // namespace stet
