@@ -18,6 +18,10 @@ void fail_cuda_shape(const char* what, uint32_t number, const char* advice) {
   fail(Code::kUnsupported, "{} {} do not fit into the shared memory of this device: {}", number, what, advice);
 }
 
+void fail_cuda_kernel(const char* what, uint32_t number, const char* advice) {
+  fail(Code::kUnsupported, "there is no CUDA kernel for {} {}: {}", number, what, advice);
+}
+
 void fail_cuda_format(const char* kind, uint32_t format) {
   fail(Code::kInternal, "internal error: format {} is no {} format", format, kind);
 }

@@ -12,6 +12,8 @@ namespace stet {
                                    uint32_t threads, uint64_t shared);
 // Throws Error(kUnsupported): a shape that a kernel cannot take. `what` ends in the unit that `number` counts.
 [[noreturn]] void fail_cuda_shape(const char* what, uint32_t number, const char* advice);
+// Throws Error(kUnsupported): the same, where no kernel was written for it.
+[[noreturn]] void fail_cuda_kernel(const char* what, uint32_t number, const char* advice);
 [[noreturn]] void fail_cuda_format(const char* kind, uint32_t format);
 
 }  // namespace stet

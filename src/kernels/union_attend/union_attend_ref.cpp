@@ -6,11 +6,10 @@
 #include "kernels/entries/entries.h"
 #include "kernels/rounding/rounding.h"
 #include "kernels/union_attend/union_attend.h"
+#include "kernels/union_attend/union_list.h"
 
 namespace stet {
 namespace {
-
-constexpr uint32_t kRoundedChunk = 64;  // slots
 
 struct UnionPart {
   float m, l;

@@ -18,6 +18,7 @@ struct CudaRowOp {
   bool from_head = false;  // row 0 of `in` is row head_first of the pass
   bool rounded = false;    // as Command::rounded
   uint32_t parts = 1;
+  uint32_t context = 0;  // positions at most: none lies behind
   const float* weight = nullptr;
   float eps = 0.0f;
   PackedMatrix matrix;  // data: of the device
@@ -27,8 +28,8 @@ struct CudaRowOp {
   uint8_t* scratch = nullptr;  // cuda_op_scratch() bytes, of this launch alone
 };
 
-// Bytes of scratch that the op's kernels need for `rows` rows.
-uint64_t cuda_op_scratch(const Command& command, uint32_t rows);
+// Bytes of scratch that the op's kernels need for `rows` rows and `context` positions.
+uint64_t cuda_op_scratch(const Command& command, uint32_t rows, uint32_t context);
 
 // Throws Error(kUnsupported) for a shape that the kernels cannot take.
 #define ROW_OP(id) void launch_##id(const CudaLaunch& on, const CudaStep* step, const CudaRowOp& op);

@@ -41,6 +41,7 @@ using LaunchRowOp = void (*)(const CudaLaunch& on, const CudaStep* step, const C
 struct TestList {
   uint32_t width = 1;  // rows that the launch is shaped for
   RowSet rows = RowSet::pass;
+  uint32_t context = 1024;  // positions
 };
 
 // Device memory and a stream for one run of one op.
@@ -76,7 +77,7 @@ class DeviceRowOp {
                          const std::function<void(CudaRowOp& op)>& translate = {}) {
     CudaRowOp op = op_of(c, list);
     if (translate) translate(op);
-    const uint64_t scratch_bytes = cuda_op_scratch(c, list.width);
+    const uint64_t scratch_bytes = cuda_op_scratch(c, list.width, list.context);
     const CudaMemory scratch(scratch_bytes + kGuard, "scratch of a test"), step(sizeof(CudaStep), "a step");
     std::vector<uint8_t> dirt(scratch_bytes + kGuard, 0xee), after(dirt.size());
     stream_.to_device(scratch.data(), dirt.data(), dirt.size());
@@ -113,6 +114,7 @@ class DeviceRowOp {
     op.from_head = c.from_head;
     op.rounded = c.rounded;
     op.parts = c.parts;
+    op.context = list.context;
     if (c.weight != nullptr) op.weight = twin(c.weight, uint64_t{c.in->width} * sizeof(float));
     op.eps = c.eps;
     op.matrix = c.matrix;
