@@ -8,13 +8,6 @@
 #include "kernels/attend/kv_element.h"
 
 namespace stet {
-namespace {
-
-// One row makes its activations where it needs them; more rows have them made once.
-Fusion device_fusion(uint32_t rows) { return rows == 1 ? Fusion::narrow : Fusion::device; }
-
-}  // namespace
-
 uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens) {
   return plan_state(desc, format).bytes(tokens);
 }
