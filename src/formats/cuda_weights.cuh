@@ -16,6 +16,13 @@
 //   scale(scales, g)                  dw of rows 2g and 2g + 1
 //   minimum(scales, g)                their minima, where kMinimum
 //   element(codes, scales, row, i)    one weight as f32
+// Formats whose products go through f16 planes (kernels/matvec/plane_unit.cuh):
+//   kCodes, kScales, element()        as above
+//   kPlanes            how many f16 planes a weight has: 1, or 2 (its whole part, its fraction)
+//   Words, words(codes, lane)         a lane's codes of a block: rows 2g and 2g + 1, columns as above
+//   fragment(words, step, a)          a[plane]: the registers of an m16n8k16 product. Step s has columns 16s .. 16s + 15;
+//                      a lane's columns of it are 16s + 4t .. 16s + 4t + 3, in this order
+//   kUnit[i8 or e4m3]  what dw is of the scale: docs/numerics.md 3.1 and 3.3
 // Float formats:
 //   Element            as stored;  value(Element)  as f32
 // A format that no kernel multiplies has neither.
@@ -29,10 +36,17 @@ namespace stet::cuda {
 template <Format kFormat>
 struct CudaWeights;
 
+// In blocks of 32, codes and scales apart.
 template <Format kFormat>
-inline constexpr bool kIntegerWeights = requires {
+inline constexpr bool kBlockWeights = requires {
   CudaWeights<kFormat>::kCodes;
 };
+template <Format kFormat>
+inline constexpr bool kPlaneWeights = requires {
+  CudaWeights<kFormat>::kPlanes;
+};
+template <Format kFormat>
+inline constexpr bool kIntegerWeights = kBlockWeights<kFormat> && !kPlaneWeights<kFormat>;
 template <Format kFormat>
 inline constexpr bool kFloatWeights = requires {
   typename CudaWeights<kFormat>::Element;
