@@ -7,13 +7,13 @@
 namespace stet::cuda {
 
 template <Format kFormat>
-inline constexpr bool kHasElements = kIntegerWeights<kFormat> || kFloatWeights<kFormat>;
+inline constexpr bool kHasElements = kBlockWeights<kFormat> || kFloatWeights<kFormat>;
 
 // Element (row, column) of a tile of k columns.
 template <Format kFormat>
 __device__ __forceinline__ float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
   using W = CudaWeights<kFormat>;
-  if constexpr (kIntegerWeights<kFormat>) {
+  if constexpr (kBlockWeights<kFormat>) {
     const uint32_t block = column / kBlock, first = block / kChunkBlocks * kChunkBlocks, of = min(kChunkBlocks, k / kBlock - first);
     const uint8_t* chunk = tile + size_t{first} * (W::kCodes + W::kScales);
     return W::element(chunk + (block - first) * W::kCodes, chunk + of * W::kCodes + (block - first) * W::kScales, row, column % kBlock);

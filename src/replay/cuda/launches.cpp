@@ -13,8 +13,6 @@ namespace {
 // Products of these formats have kernels of their own, which read planes.
 bool takes_planes(const Command& c) { return pack_traits(c.matrix.format).plane_term != nullptr; }
 bool integer(const Command& c) { return c.matrix.input == ActKind::i8; }
-bool is_product(const Command& c) { return c.op == Op::matvec; }
-bool is_plane_product(const Command& c) { return is_product(c) && takes_planes(c); }
 
 void check_product(const Command& c) {
   const bool known = takes_planes(c) ? c.matrix.input != ActKind::f32
@@ -22,13 +20,6 @@ void check_product(const Command& c) {
   if (!known)
     fail(Code::kUnsupported, "command {} multiplies {} by {}, for which there is no CUDA kernel: use --device cpu",
          c.name, traits(c.matrix.format).name, act_name(c.matrix.input));
-}
-
-// Of ops that read single weights.
-void check_elements(const Command& c) {
-  if (c.op == Op::embed && !has_cuda_weights(c.matrix.format))
-    fail(Code::kUnsupported, "command {} reads rows of {}, for which there is no CUDA kernel: use --device cpu", c.name,
-         traits(c.matrix.format).name);
 }
 
 using LaunchRowOp = void (*)(const CudaLaunch& on, const CudaStep* step, const CudaRowOp& op);
@@ -62,7 +53,7 @@ class StageCompiler {
         row_op(*stage_.commands[0]);
         break;
       case Stage::Kind::prepare:
-        prepare(is_product);
+        prepare();
         break;
       case Stage::Kind::project:
         project();
@@ -93,7 +84,6 @@ class StageCompiler {
   }
 
   void row_op(const Command& c) {
-    check_elements(c);
     const CudaStep* step = scratch_.step;
     add([=, launch = row_op_launch(c), op = row_op_of(c)](const CudaLaunch& on) { launch(on, step, op); });
   }
@@ -151,17 +141,16 @@ class StageCompiler {
   CudaPrepare stage_rows() const {
     switch (stage_.source) {
       case Stage::Source::norm: return norm(*stage_.norm);
-      // One row is joined by its attention.
-      case Stage::Source::join: return list_.width == 1 ? rows_of(stage_.attend->out) : joined(*stage_.attend);
+      case Stage::Source::join: return joined(*stage_.attend);
       case Stage::Source::buffer: break;
     }
     return rows_of(stage_.input);
   }
-  // What the products of the stage that are `wanted` read, in each kind that one of them does. A launch makes planes of one kind.
-  void prepare(bool (*wanted)(const Command&)) {
+  // What the products of the stage read, in each kind that one of them does. A launch makes planes of one kind.
+  void prepare() {
     CudaPrepare first = stage_rows(), second = first;
     for (const Command* c : stage_.commands) {
-      if (!wanted(*c)) continue;
+      if (c->op != Op::matvec) continue;
       if (takes_planes(*c)) {
         const ActKind kind = c->matrix.input;
         CudaPrepare& p = first.planes == nullptr || first.planes_of == kind ? first : second;
@@ -179,7 +168,10 @@ class StageCompiler {
         add([=](const CudaLaunch& on) { launch_prepare(on, step, p); });
   }
 
-  // Products of one row make it themselves, but for planes.
+  uint8_t* prepared_input(const Command& c) const {
+    if (takes_planes(c)) return scratch_.planes[static_cast<size_t>(c.matrix.input)];
+    return integer(c) ? scratch_.i8 : scratch_.f32;
+  }
   CudaProduct product_of(const Command& c) const {
     check_product(c);
     CudaProduct p;
@@ -187,10 +179,8 @@ class StageCompiler {
     p.input = c.matrix.input;
     p.k = c.matrix.cols;
     p.tile_bytes = c.matrix.tile_bytes();
-    if (takes_planes(c)) {
-      p.x = scratch_.planes[static_cast<size_t>(c.matrix.input)];
-    } else if (stage_.prepared) {
-      p.x = integer(c) ? scratch_.i8 : scratch_.f32;
+    if (stage_.prepared) {
+      p.x = prepared_input(c);
     } else {
       p.source = source();
     }
@@ -228,7 +218,6 @@ class StageCompiler {
   }
   // One launch for neighbours of the same kind.
   void project() {
-    if (!stage_.prepared) prepare(is_plane_product);
     const CudaStep* step = scratch_.step;
     for (size_t i = 0; i < stage_.commands.size();) {
       CudaProduct p = product_of(*stage_.commands[i]);
@@ -243,7 +232,6 @@ class StageCompiler {
 
   void gated() {
     const Command &gate = *stage_.commands[0], &up = *stage_.commands[1], &act = *stage_.commands[2];
-    if (!stage_.prepared) prepare(is_plane_product);
     const CudaStep* step = scratch_.step;
     CudaProduct p = product_of(gate);
     if (together(p, up) && !takes_planes(gate)) {
@@ -326,10 +314,6 @@ class StageCompiler {
   std::vector<CudaLaunchFn> out_;
 };
 
-}  // namespace
-
-namespace {
-
 template <typename T>
 void grow(T& size, T wanted) {
   size = std::max(size, wanted);
@@ -337,9 +321,10 @@ void grow(T& size, T wanted) {
 
 // rows: of the list, in whole groups.
 void add_command(const Command& c, uint32_t width, uint32_t rows, uint32_t context, CudaScratchSizes& s) {
-  if (is_plane_product(c)) {
-    grow<uint64_t>(s.planes[static_cast<size_t>(c.matrix.input)], cuda_planes_bytes(c.matrix.input, rows, c.matrix.cols));
-  } else if (is_product(c)) {
+  const bool product = c.op == Op::matvec;
+  if (product && takes_planes(c)) {
+    grow<uint64_t>(s.planes[static_cast<size_t>(c.matrix.input)], cuda_plane_bytes(rows, c.matrix.cols));
+  } else if (product) {
     grow<uint64_t>(integer(c) ? s.i8 : s.f32,
                    integer(c) ? cuda_i8_bytes(rows, c.matrix.cols) : cuda_f32_bytes(rows, c.matrix.cols));
   } else if (c.op == Op::attend) {
