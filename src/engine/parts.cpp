@@ -77,7 +77,7 @@ void Engine::Parts::open_model_file() {
   desc = describe_model(*source);
   choose_activations(desc, options.activations);
   // Before the weights are read, which may take long.
-  if (draft_kind->own) check_own_draft(draft_kind->name, desc, cuda.has_value());
+  if (draft_kind->own) check_own_draft(draft_kind->name, desc);
   if (names_vocabulary(*source)) {
     tokenizer = std::make_unique<Tokenizer>(source->metadata());
     if (tokenizer->size() != desc.vocab)

@@ -1,7 +1,7 @@
-// One weight of a packed tile on a device, as PackTraits::element has it.
+// One weight of a packed tile as f32 on a device, bits as PackTraits::element.
 #pragma once
 
-#include "formats/each_cuda.cuh"
+#include "formats/each_cuda.cuh"  // generated: <id>/<id>_cuda.cuh of every format
 #include "formats/pack.h"
 
 namespace stet::cuda {
@@ -9,8 +9,9 @@ namespace stet::cuda {
 template <Format kFormat>
 inline constexpr bool kHasElements = kBlockWeights<kFormat> || kFloatWeights<kFormat>;
 
+// Element (row, column) of a tile of k columns.
 template <Format kFormat>
-__device__ __forceinline__ float packed_element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
+__device__ __forceinline__ float element(const uint8_t* tile, uint32_t k, uint32_t row, uint32_t column) {
   using W = CudaWeights<kFormat>;
   if constexpr (kBlockWeights<kFormat>) {
     const uint32_t block = column / kBlock, first = block / kChunkBlocks * kChunkBlocks, of = min(kChunkBlocks, k / kBlock - first);
@@ -18,6 +19,25 @@ __device__ __forceinline__ float packed_element(const uint8_t* tile, uint32_t k,
     return W::element(chunk + (block - first) * W::kCodes, chunk + of * W::kCodes + (block - first) * W::kScales, row, column % kBlock);
   } else {
     return W::value(reinterpret_cast<const typename W::Element*>(tile)[size_t{column} * kTileRows + row]);
+  }
+}
+
+// Calls f.operator()<kFormat>() for the format, if its elements can be read; else throws Error(kUnsupported).
+template <typename F>
+void with_elements(Format format, const F& f) {
+  const auto call = [&]<Format kFormat>() {
+    if constexpr (kHasElements<kFormat>) {
+      f.template operator()<kFormat>();
+    } else {
+      fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
+    }
+  };
+  switch (format) {
+#define FORMAT(id, name, ggml) \
+  case Format::id:             \
+    return call.template operator()<Format::id>();
+#include "formats/formats.def"
+#undef FORMAT
   }
 }
 

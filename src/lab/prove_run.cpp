@@ -43,7 +43,7 @@ ProveRunner::ProveRunner(Engine::Parts& engine, const ProveOptions& options) : e
   drafts_ = {"none", "ngram", "liar", "mixed"};
   // The target drafts for itself, where its vocabulary can be told to be its own.
   if (!options.draft_model.empty() || (engine.tokenizer != nullptr && fits_twice(engine))) drafts_.push_back("model");
-  if (engine.desc.draft != nullptr && !engine.cuda) drafts_.push_back(engine.desc.draft->kind);
+  if (engine.desc.draft != nullptr) drafts_.push_back(engine.desc.draft->kind);
 }
 
 uint32_t ProveRunner::context() const { return static_cast<uint32_t>(options_.prompt.size()) + options_.tokens + 2 * kNarrowRows; }

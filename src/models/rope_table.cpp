@@ -20,7 +20,7 @@ RopeTable::RopeTable(const RopeSpec& spec, uint32_t positions)
 
 void RopeTable::ensure(uint32_t positions) {
   if (positions <= ready_) return;
-  rows_.commit(uint64_t{positions} * row_floats() * sizeof(float));
+  rows_.commit(positions * row_bytes());
   const size_t pairs = spec_.frequency.size();
   for (; ready_ < positions; ++ready_) {
     float* cosines = reinterpret_cast<float*>(rows_.data()) + ready_ * row_floats();
@@ -36,7 +36,7 @@ void RopeTable::ensure(uint32_t positions) {
 
 uint64_t RopeTable::hash(uint32_t positions) {
   ensure(positions);
-  return xxh3(data(), positions * row_floats() * sizeof(float));
+  return xxh3(data(), positions * row_bytes());
 }
 
 }  // namespace stet

@@ -16,6 +16,7 @@ class RopeTable {
 
   uint32_t dim() const { return static_cast<uint32_t>(spec_.frequency.size()) * 2; }
   const float* data() const { return reinterpret_cast<const float*>(rows_.data()); }
+  uint64_t row_bytes() const { return row_floats() * sizeof(float); }
   // Rows 0 .. positions - 1 are there afterwards.
   void ensure(uint32_t positions);
   // XXH3-64 of rows 0 .. positions - 1.

@@ -39,4 +39,7 @@ struct LoweredList {
 
 LoweredList lower(const CommandList& list, Fusion fusion);
 
+// Of narrow lists on a device: one row makes its activations where it needs them; more rows have them made once.
+inline Fusion device_fusion(uint32_t rows) { return rows == 1 ? Fusion::narrow : Fusion::device; }
+
 }  // namespace stet

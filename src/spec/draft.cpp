@@ -50,11 +50,11 @@ bool is_own_draft(std::string_view name) {
 void check_own_draft(std::string_view name, const DraftContext& context) {
   if (!context.argument.empty())
     fail(Code::kUsage, "the draft '{}' takes no argument, but got '{}'", name, context.argument);
-  check_own_draft(name, context.target, context.cuda != nullptr);
+  check_own_draft(name, context.target);
   STET_CHECK(context.decoder != nullptr && &context.decoder->desc() == &context.target);
 }
 
-void check_own_draft(std::string_view name, const ModelDesc& target, bool cuda) {
+void check_own_draft(std::string_view name, const ModelDesc& target) {
   if (target.draft == nullptr)
     fail(Code::kUnsupported,
          "the draft '{}' is made of blocks of the model's own checkpoint (mtp.*), and this one has none: use another "
@@ -63,9 +63,6 @@ void check_own_draft(std::string_view name, const ModelDesc& target, bool cuda) 
   if (target.draft->kind != name)
     fail(Code::kUnsupported, "the model's checkpoint has no blocks of the draft '{}' but those of another: --draft {}",
          name, target.draft->kind);
-  if (cuda)
-    fail(Code::kUnsupported, "the draft '{}' runs on the processor only so far: use --device cpu, or another --draft",
-         name);
 }
 
 }  // namespace stet

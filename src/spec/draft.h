@@ -67,9 +67,9 @@ std::string draft_argument(std::string_view text);
 
 // Whether a draft of that name is blocks of the target's checkpoint; false for names that are none.
 bool is_own_draft(std::string_view name);
-// Throws Error(kUnsupported), naming what the target has instead, unless it has the blocks of the draft `name` and runs on the
-// processor; Error(kUsage) for an argument.
+// Throws Error(kUnsupported), naming what the target has instead, unless it has the blocks of the draft `name`; Error(kUsage) for an
+// argument.
 void check_own_draft(std::string_view name, const DraftContext& context);
-void check_own_draft(std::string_view name, const ModelDesc& target, bool cuda);
+void check_own_draft(std::string_view name, const ModelDesc& target);
 
 }  // namespace stet

@@ -341,10 +341,6 @@ TEST_P(OwnDrafts, WhatCannotBeIsRefusedByName) {
   EXPECT_THAT(refusal(other, bench.context(model.desc)), HasSubstr(fmt::format("--draft {}", GetParam())));
   EXPECT_THAT(refusal(GetParam(), without.context(plain.desc)), HasSubstr("mtp.*"));
   DraftContext context = bench.context(model.desc);
-  const CudaDeviceInfo device{};
-  context.cuda = &device;
-  EXPECT_THAT(refusal(GetParam(), context), HasSubstr("--device cpu"));
-  context.cuda = nullptr;
   context.argument = "a file";
   EXPECT_THAT(refusal(GetParam(), context), HasSubstr("a file"));
 }

@@ -8,13 +8,6 @@
 #include "kernels/attend/kv_element.h"
 
 namespace stet {
-namespace {
-
-// One row makes its activations where it needs them; more rows have them made once.
-Fusion device_fusion(uint32_t rows) { return rows == 1 ? Fusion::narrow : Fusion::device; }
-
-}  // namespace
-
 uint64_t kv_bytes(const ModelDesc& desc, KvFormat format, uint64_t tokens) {
   return plan_state(desc, format).bytes(tokens);
 }
@@ -59,8 +52,8 @@ void Decoder::make_interpreters(const Kernels& kernels, WorkerPool& pool, const 
       for (const LoweredList* list : {&r.cuda, &r.eager})
         if (list->list != nullptr) plan.lists.push_back(list);
   plan.cache = {kv_.data(), kv_bytes(desc_, options_.kv, options_.context)};
-  plan.rope_row_bytes = uint64_t{desc_.rope_dim()} * 2 * sizeof(float);
-  plan.rope = {ropes_[0]->data(), plan.rope_row_bytes * options_.context};
+  for (const auto& table : ropes_)
+    plan.ropes.push_back({{table->data(), table->row_bytes() * options_.context}, table->row_bytes()});
   plan.context = options_.context;
   plan.progress = arm.progress;
   cuda_ = make_cuda_interpreter(plan);

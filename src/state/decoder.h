@@ -2,6 +2,7 @@
 // and the interpreter; which rows count is the Session's business.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -92,6 +93,8 @@ class Decoder {
 
   // Rows of positions 0 .. positions - 1 can be stored and read: forward() does this for itself.
   void reach(uint32_t positions);
+  // Passes that forward() did not run (src/spec/cuda) may store rows of positions below `positions`: rings lose what they replace.
+  void stores(uint32_t positions) { written_ = std::max(written_, positions); }
 
   // For drafts whose lists read its rows (state/draft_lists.h).
   const std::map<std::string, StateRows>& states() const { return states_; }

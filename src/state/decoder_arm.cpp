@@ -147,6 +147,7 @@ void Decoder::qualify(const ArmOptions& options) {
     if (options.progress) options.progress("comparing the kernels with the reference", 0, 0);
     QualifyScope scope{{}, widths(), std::min(options_.context, kQualifyPositions)};
     for (const auto& table : ropes_) table->ensure(scope.positions);
+    kv_.commit(plan_.bytes(scope.positions));  // the processor's row ops store there, wherever the lists run
     for (const Recorded& body : bodies_) scope.lists.push_back(&body.list);
     for (const Recorded& head : heads_) scope.lists.push_back(&head.list);
     uint64_t rows = qualify_kernels(cpu_->kernels(), scope);

@@ -8,28 +8,51 @@
 #include "replay/verdict.h"
 
 namespace stet {
+
 DraftLists::DraftLists(Decoder& target, const std::vector<Ask>& lists, const ArmOptions& arm)
     : target_(target), desc_(*target.desc().draft) {
-  if (target.cuda() != nullptr)
-    fail(Code::kUnsupported, "the draft '{}' runs on the processor only so far: use --device cpu, or another --draft",
-         desc_.kind);
-  std::map<std::string, StateRows> states = target.states();
+  record(lists);
+  buffers_.freeze();
+  std::vector<const CommandList*> all;
+  for (const auto& r : lists_) all.push_back(&r->list);
+  cpu_ = std::make_unique<CpuInterpreter>(target.processor().kernels(), target.processor().pool(), all);
+  if (target.cuda() != nullptr) make_cuda(arm);
+  qualify(arm);
+}
+
+void DraftLists::record(const std::vector<Ask>& lists) {
+  std::map<std::string, StateRows> states = target_.states();
   place_states(states);
   const std::vector<AttendShape> no_cache;
-  const std::vector<RopeRows> ropes = target.ropes();
-  const ModelWeights weights{target.pack(), no_cache, ropes, states};
-  std::vector<const CommandList*> all;
+  const std::vector<RopeRows> ropes = target_.ropes();
+  const ModelWeights weights{target_.pack(), no_cache, ropes, states};
   for (const Ask& ask : lists) {
     ListBuilder builder(buffers_, ask.width, ask.rows);
-    desc_.record(target.desc(), weights, ask.pass, builder);
-    auto& r = *lists_.emplace_back(std::make_unique<Recorded>(Recorded{ask.pass, builder.take(), {}, {}}));
-    r.fused = lower(r.list, ask.width > kNarrowRows ? Fusion::wide : Fusion::narrow);
+    desc_.record(target_.desc(), weights, ask.pass, builder);
+    auto& r = *lists_.emplace_back(std::make_unique<Recorded>(Recorded{ask.pass, builder.take(), {}, {}, {}}));
+    const bool wide = ask.width > kNarrowRows;
+    r.fused = lower(r.list, wide ? Fusion::wide : Fusion::narrow);
     r.eager = lower(r.list, Fusion::none);
-    all.push_back(&r.list);
+    if (target_.cuda() != nullptr) r.cuda = lower(r.list, wide ? Fusion::wide : device_fusion(ask.width));
   }
-  buffers_.freeze();
-  cpu_ = std::make_unique<CpuInterpreter>(target.processor().kernels(), target.processor().pool(), all);
-  qualify(arm);
+}
+
+// What the target has on the device is read where it lies: weights that both use, its states, its rotations.
+void DraftLists::make_cuda(const ArmOptions& arm) {
+  CudaPlan plan;
+  plan.device = *target_.options().cuda;
+  for (const auto& r : lists_)
+    for (const LoweredList* list : {&r->cuda, &r->eager}) plan.lists.push_back(list);
+  if (!desc_.states.empty()) plan.cache = {own_.data(), own_plan_.bytes(target_.options().context)};
+  plan.context = target_.options().context;
+  plan.shared = target_.cuda();
+  plan.progress = arm.progress;
+  cuda_ = make_cuda_interpreter(plan);
+}
+
+Interpreter& DraftLists::interpreter() const {
+  if (cuda_) return *cuda_;
+  return *cpu_;
 }
 
 void DraftLists::place_states(std::map<std::string, StateRows>& states) {
@@ -52,13 +75,16 @@ void DraftLists::run(DraftPass pass, const StepParams& params) {
     const uint32_t rows = r->list.rows == RowSet::head ? params.head_rows : params.rows;
     if (r->pass != pass || r->list.width < rows) continue;
     const ReplayMode mode = target_.options().mode;
-    return cpu_->run(mode == ReplayMode::eager ? r->eager : r->fused, params, mode);
+    const LoweredList& fused = cuda_ ? r->cuda : r->fused;
+    return interpreter().run(mode == ReplayMode::eager ? r->eager : fused, params, mode);
   }
   fail(Code::kInternal, "internal error: no list of the draft '{}' takes {} rows", desc_.kind, params.rows);
 }
 
 const float* DraftLists::row(const char* buffer, uint32_t width, uint32_t row) {
-  return buffers_.get(buffer, width, kNarrowRows)->row(row);
+  const Buffer* b = buffers_.get(buffer, width, kNarrowRows);
+  interpreter().fetch(*b, row + 1);
+  return b->row(row);
 }
 
 // What the target's key says, and the draft's own lists.
@@ -80,6 +106,7 @@ void DraftLists::qualify(const ArmOptions& arm) {
     for (const auto& r : lists_) scope.lists.push_back(&r->list);
     for (uint32_t rows = 1; rows <= kNarrowRows; ++rows) scope.widths.push_back(rows);
     reach(scope.positions);
+    target_.fetch_kv(scope.positions);  // the processor's row ops read it
     return qualify_kernels(cpu_->kernels(), scope);
   };
   compared_rows_ = compare_once(

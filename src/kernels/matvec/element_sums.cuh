@@ -14,7 +14,7 @@ __device__ __forceinline__ float element_sum(const uint8_t* tile, uint32_t k, ui
   float sum = 0.0f;
 #pragma unroll 4
   for (uint32_t i = segment_start(segment, segments, chunks) * kChunk; i < end; ++i)
-    sum = __fmaf_rn(packed_element<kFormat>(tile, k, row, i), x[i], sum);
+    sum = __fmaf_rn(element<kFormat>(tile, k, row, i), x[i], sum);
   return sum;
 }
 

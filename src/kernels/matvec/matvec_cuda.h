@@ -25,7 +25,7 @@ struct CudaProduct {
   uint32_t matrices = 0;
   CudaMatrix matrix[kCudaMatrices];
   bool accumulate = false;  // out + product instead of product
-  bool rounded = false;     // the product is rounded to bf16
+  bool rounded = false;     // the product is rounded to bf16, and so is the sum with out
   bool gated = false;       // matrix 0 is the gate, 1 the up projection: matrix[0].out = silu(gate) * up; not for plane products
   const uint8_t* x = nullptr;  // kernels/cuda/activations.h; null: of one row, made from `source` by the product itself
   CudaRowSource source;

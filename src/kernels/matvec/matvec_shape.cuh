@@ -1,6 +1,7 @@
 // What both kinds of product share on a device: which tile is whose, how partial sums of a tile become its output.
 #pragma once
 
+#include "base/fp.h"
 #include "kernels/common/segments.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/matvec/matvec_cuda.h"
@@ -73,6 +74,14 @@ __device__ __forceinline__ float tree_sum(const float* x, uint32_t n, uint32_t s
   }
 }
 
+// What an output becomes of its product and of what it was.
+__device__ __forceinline__ float output_of(const CudaProduct& p, float product, float old) {
+  if (p.rounded) product = rounded_bf16(product);
+  if (!p.accumulate) return product;
+  const float sum = __fadd_rn(old, product);
+  return p.rounded ? rounded_bf16(sum) : sum;
+}
+
 // Adds up what the warps of a team left for a tile and stores it: partial[warp][column][row of the tile].
 // kept: of a gated launch, what this thread has of the gate's tile.
 // stride: floats from one warp's sums to the next.
@@ -101,7 +110,7 @@ __device__ __forceinline__ void finish_tile(const CudaProduct& p, const Team& te
     if (row >= place.matrix->rows) continue;
     const CudaMatrix& matrix = p.gated ? p.matrix[0] : *place.matrix;
     float* out = matrix.out + size_t{first_row + o / kTileRows} * matrix.width + row;
-    *out = p.accumulate ? __fadd_rn(*out, sum) : sum;
+    *out = output_of(p, sum, p.accumulate ? *out : 0.0f);
   }
 }
 

@@ -172,13 +172,14 @@ __device__ __forceinline__ void store_rows(const CudaProduct& p, uint32_t tile, 
   float* out = matrix.out + size_t{column} * matrix.width + row;
   if (row + 4 <= place.matrix->rows && (reinterpret_cast<uintptr_t>(out) & 15u) == 0) {
     float4* four = reinterpret_cast<float4*>(out);
-    *four = p.accumulate ? add4(*four, v) : v;
+    const float4 old = p.accumulate ? *four : float4{};
+    *four = {output_of(p, v.x, old.x), output_of(p, v.y, old.y), output_of(p, v.z, old.z), output_of(p, v.w, old.w)};
     return;
   }
   const float values[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i)
-    if (row + i < place.matrix->rows) out[i] = p.accumulate ? __fadd_rn(out[i], values[i]) : values[i];
+    if (row + i < place.matrix->rows) out[i] = output_of(p, values[i], p.accumulate ? out[i] : 0.0f);
 }
 
 template <typename Shape>

@@ -200,7 +200,7 @@ __device__ __forceinline__ void store_fragment(const CudaProduct& p, uint32_t ti
     const uint32_t r = row + i / 2, c = column + i % 2;
     if (r >= place.matrix->rows || c >= rows) continue;
     float* out = matrix.out + size_t{c} * matrix.width + r;
-    *out = p.accumulate ? __fadd_rn(*out, values[i]) : values[i];
+    *out = output_of(p, values[i], p.accumulate ? *out : 0.0f);
   }
 }
 

@@ -85,7 +85,7 @@ class Finisher {
     if (gate(round) != round) partials_.read(gate(round));
     partials_.read(round);
     if (p_.gated) sum = __fmul_rn(silu(sum), __shfl_xor_sync(kAll, sum, 16));
-    if (out_ != nullptr) *out_ = p_.accumulate ? __fadd_rn(old_, sum) : sum;
+    if (out_ != nullptr) *out_ = output_of(p_, sum, old_);
   }
 
  private:

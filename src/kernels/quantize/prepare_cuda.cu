@@ -1,5 +1,6 @@
 #include "kernels/quantize/prepare_cuda.h"
 
+#include "base/fp.h"
 #include "kernels/attend/join_cuda.cuh"
 #include "kernels/cuda/activations.h"
 #include "kernels/cuda/math.cuh"
@@ -122,7 +123,10 @@ __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step
   if (p.weight != nullptr) {
     const float r = norm_factor(x, p.width, p.eps);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) x[i] = __fmul_rn(__fmul_rn(x[i], r), p.weight[i]);
+    for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) {
+      const float y = __fmul_rn(__fmul_rn(x[i], r), p.weight[i]);
+      x[i] = p.rounded ? rounded_bf16(y) : y;
+    }
     __syncthreads();
   }
   if (p.i8 != nullptr) write_blocks(p, row, x);

@@ -2,6 +2,7 @@
 // (kernels/rmsnorm), quantised for integer weights. Bits as kernels/quantize and kernels/rmsnorm.
 #pragma once
 
+#include "base/fp.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/quantize/block_cuda.cuh"
 #include "kernels/quantize/prepare_cuda.h"
@@ -53,9 +54,13 @@ __device__ __forceinline__ void put_quad(const RowInput& r, uint32_t quad, float
   if (word == 4) r.blocks[block] = {q.d, second(q.d, sum), sum, half};  // half: of the lanes 4 .. 7
 }
 
-__device__ __forceinline__ float4 normed(float4 x, float factor, float4 w) {
-  return {__fmul_rn(__fmul_rn(x.x, factor), w.x), __fmul_rn(__fmul_rn(x.y, factor), w.y),
-          __fmul_rn(__fmul_rn(x.z, factor), w.z), __fmul_rn(__fmul_rn(x.w, factor), w.w)};
+__device__ __forceinline__ float normed(float x, float factor, float w, bool rounded) {
+  const float y = __fmul_rn(__fmul_rn(x, factor), w);
+  return rounded ? rounded_bf16(y) : y;
+}
+__device__ __forceinline__ float4 normed(float4 x, float factor, float4 w, bool rounded) {
+  return {normed(x.x, factor, w.x, rounded), normed(x.y, factor, w.y, rounded), normed(x.z, factor, w.z, rounded),
+          normed(x.w, factor, w.w, rounded)};
 }
 
 // Makes the row. Quads of elements go round the threads; those of the first round, and what the norm multiplies them
@@ -65,7 +70,13 @@ template <bool kInteger>
 class RowMaker {
  public:
   __device__ RowMaker(const RowInput& r, const CudaRowSource& s, const float* in, uint32_t k)
-      : r_(r), weight_(s.weight), in_(in), eps_(s.eps), k_(k), quads_(k % 4 == 0 ? k / 4 : 0) {}
+      : r_(r),
+        weight_(s.weight),
+        in_(in),
+        eps_(s.eps),
+        rounded_(s.rounded),
+        k_(k),
+        quads_(k % 4 == 0 ? k / 4 : 0) {}
 
   __device__ void fetch() {
     if (weight_ == nullptr) return;
@@ -82,7 +93,7 @@ class RowMaker {
 #pragma unroll
     for (uint32_t i = 0; i < kEarly; ++i)
       if (first() + i * kRowThreads < quads_)
-        put(place(i * kRowThreads), weight_ != nullptr ? normed(x[i], factor, w_[i]) : x[i], second);
+        put(place(i * kRowThreads), weight_ != nullptr ? normed(x[i], factor, w_[i], rounded_) : x[i], second);
 #pragma unroll 1
     for (uint32_t at = kEarly * kRowThreads; first() + at < quads_; at += kLate * kRowThreads)
       put_late(at, factor, second);
@@ -120,15 +131,15 @@ class RowMaker {
     for (uint32_t i = 0; i < kLate; ++i) {
       if (first() + at + i * kRowThreads >= quads_) return;
       const uint32_t quad = place(at + i * kRowThreads);
-      put(quad, weight_ != nullptr ? normed(x[i], factor, reinterpret_cast<const float4*>(weight_)[quad]) : x[i],
-          second);
+      const float4* w = reinterpret_cast<const float4*>(weight_);
+      put(quad, w != nullptr ? normed(x[i], factor, w[quad], rounded_) : x[i], second);
     }
   }
   __device__ void put_one_by_one(float factor) const {
     if constexpr (!kInteger)
       for (uint32_t i = threadIdx.x; i < k_; i += kRowThreads) {
         const float x = __ldcg(in_ + i);
-        r_.values[i] = weight_ != nullptr ? __fmul_rn(__fmul_rn(x, factor), weight_[i]) : x;
+        r_.values[i] = weight_ != nullptr ? normed(x, factor, weight_[i], rounded_) : x;
       }
   }
 
@@ -167,6 +178,7 @@ class RowMaker {
   const RowInput r_;
   const float *weight_, *in_;
   const float eps_;
+  const bool rounded_;
   const uint32_t k_, quads_;
   float4 w_[kEarly] = {};
 };

@@ -16,6 +16,7 @@ namespace stet {
 namespace {
 
 constexpr uint64_t kPartBytes = 256u << 20;  // parts of an attention: as many rows at a time as fit
+constexpr uint64_t kPinnedBytes = 2u << 20;  // from here on a buffer has pages of its own (AlignedBuffer)
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail_cuda(static_cast<int>(error), cudaGetErrorString(error), what);
@@ -43,11 +44,12 @@ class GraphInterpreter final : public CudaInterpreter {
   explicit GraphInterpreter(const CudaPlan& plan)
       : device_(plan.device),
         cache_(plan.cache),
-        rope_(plan.rope),
-        rope_row_bytes_(plan.rope_row_bytes),
-        stream_(plan.device),
+        ropes_(plan.ropes),
+        own_stream_(plan.shared == nullptr ? std::make_unique<CudaStream>(plan.device) : nullptr),
+        stream_(plan.shared == nullptr ? *own_stream_ : plan.shared->stream()),
         aside_(plan.device),
-        twins_(plan, stream_) {
+        twins_(plan, stream_),
+        experts_(plan.lists, twins_, stream_) {
     make_scratch(plan);
     for (const LoweredList* list : plan.lists) lists_.emplace(list, compile(*list));
   }
@@ -70,18 +72,21 @@ class GraphInterpreter final : public CudaInterpreter {
   }
 
   void fetch(const Buffer& buffer, uint32_t rows) override {
-    // What every step fetches comes at the full speed of the bus.
-    if (buffer.name == "logits" && !logits_) logits_.emplace(buffer.data, uint64_t{buffer.width} * kNarrowRows * sizeof(float));
+    // What every step fetches comes at the full speed of the bus. (Small buffers may share their pages with others.)
+    const uint64_t all = uint64_t{buffer.width} * kNarrowRows * sizeof(float);
+    if (buffer.name == "logits" && !logits_ && all >= kPinnedBytes) logits_.emplace(buffer.data, all);
     stream_.to_host(buffer.data, twins_.of(buffer.data), uint64_t{rows} * buffer.width * sizeof(float));
     stream_.wait();
   }
 
   void extend_rope(uint32_t positions) override {
     if (positions <= rope_rows_) return;
-    const uint64_t from = rope_rows_ * rope_row_bytes_;
-    const auto* host = static_cast<const uint8_t*>(rope_.data);
     // Past what is queued: nobody reads these rows yet, and the queue does not have to run dry for a copy.
-    aside_.to_device(twins_.of(host) + from, host + from, (positions - rope_rows_) * rope_row_bytes_);
+    for (const HostTable& rope : ropes_) {
+      const uint64_t from = rope_rows_ * rope.row_bytes;
+      const auto* host = static_cast<const uint8_t*>(rope.range.data);
+      aside_.to_device(twins_.of(host) + from, host + from, (positions - rope_rows_) * rope.row_bytes);
+    }
     aside_.wait();
     rope_rows_ = positions;
   }
@@ -92,9 +97,20 @@ class GraphInterpreter final : public CudaInterpreter {
     stream_.wait();
   }
 
+  void send(const Buffer& buffer, uint32_t rows) override {
+    stream_.to_device(twins_.of(buffer.data), buffer.data, uint64_t{rows} * buffer.width * sizeof(float));
+    stream_.wait();
+  }
+  void send_cache(uint64_t bytes) override {
+    const auto* host = static_cast<const uint8_t*>(cache_.data);
+    stream_.to_device(twins_.of(host), host, bytes);
+    stream_.wait();
+  }
+
   CudaStream& stream() override { return stream_; }
   CudaStep* step() override { return const_cast<CudaStep*>(scratch_.step); }
   const float* device_address(const Buffer& buffer) const override { return twins_.of(buffer.data); }
+  const Twins& twins() const override { return twins_; }
   uint32_t record(const LoweredList& list, const CudaLaunch& on) const override {
     uint32_t kernels = 0;
     // The first kernel of a pass waits for the end of the one that wrote its step: the others read that before they wait.
@@ -137,7 +153,7 @@ class GraphInterpreter final : public CudaInterpreter {
     return medians;
   }
 
-  uint64_t device_bytes() const override { return twins_.bytes() + scratch_memory_.bytes(); }
+  uint64_t device_bytes() const override { return twins_.bytes() + experts_.bytes() + scratch_memory_.bytes(); }
 
  private:
   struct Compiled {
@@ -152,16 +168,28 @@ class GraphInterpreter final : public CudaInterpreter {
     scratch_.part_rows = sizes.part_row_bytes == 0
                              ? kWideRows
                              : std::clamp<uint64_t>(kPartBytes / sizes.part_row_bytes, kNarrowRows, kWideRows);
-    const uint64_t step = aligned(sizeof(CudaStep)), i8 = aligned(sizes.i8), f32 = aligned(sizes.f32),
-                   counters = aligned(sizes.kv_heads * sizeof(uint32_t));
-    scratch_memory_ =
-        CudaMemory(step + counters + i8 + f32 + sizes.part_row_bytes * scratch_.part_rows + 256, "activations and attention");
-    scratch_.step = reinterpret_cast<const CudaStep*>(scratch_memory_.data());
-    scratch_.counters = reinterpret_cast<uint32_t*>(scratch_memory_.data() + step);
-    scratch_.i8 = scratch_memory_.data() + step + counters;
-    scratch_.f32 = scratch_.i8 + i8;
-    scratch_.parts = reinterpret_cast<float*>(scratch_.f32 + f32);
+    // Twice: how long it is, then where it lies.
+    const uint64_t bytes = place_scratch(sizes, nullptr);
+    scratch_memory_ = CudaMemory(bytes, "activations and attention");
+    place_scratch(sizes, scratch_memory_.data());
     scratch_.chunks = (plan.context + kSlots - 1) / kSlots;
+  }
+  // Returns the bytes that lie behind `at`.
+  uint64_t place_scratch(const CudaScratchSizes& sizes, uint8_t* at) {
+    uint64_t bytes = 0;
+    const auto take = [&](uint64_t of) {
+      uint8_t* const begin = at + bytes;
+      bytes += aligned(of);
+      return begin;
+    };
+    scratch_.step = reinterpret_cast<const CudaStep*>(take(sizeof(CudaStep)));
+    scratch_.counters = reinterpret_cast<uint32_t*>(take(sizes.kv_heads * sizeof(uint32_t)));
+    scratch_.i8 = take(sizes.i8);
+    scratch_.f32 = take(sizes.f32);
+    for (size_t kind = 0; kind < kActKinds; ++kind) scratch_.planes[kind] = take(sizes.planes[kind]);
+    for (const auto& [op, size] : sizes.ops) scratch_.ops[op] = take(size);
+    scratch_.parts = reinterpret_cast<float*>(take(sizes.part_row_bytes * scratch_.part_rows));
+    return bytes + 256;
   }
 
   void send_step(const StepParams& params) {
@@ -173,7 +201,7 @@ class GraphInterpreter final : public CudaInterpreter {
 
   Compiled compile(const LoweredList& list) const {
     Compiled compiled;
-    for (const Stage& stage : list.stages) compiled.stages.push_back(stage_launches(list, stage, twins_, scratch_));
+    for (const Stage& stage : list.stages) compiled.stages.push_back(stage_launches(list, stage, {twins_, experts_, scratch_}));
     return compiled;
   }
 
@@ -191,10 +219,13 @@ class GraphInterpreter final : public CudaInterpreter {
   }
 
   const CudaDeviceInfo device_;
-  const HostRange cache_, rope_;
-  const uint64_t rope_row_bytes_;
-  CudaStream stream_, aside_;
+  const HostRange cache_;
+  const std::vector<HostTable> ropes_;
+  const std::unique_ptr<CudaStream> own_stream_;  // null: another interpreter's is used
+  CudaStream& stream_;
+  CudaStream aside_;
   Twins twins_;
+  ExpertTables experts_;
   CudaMemory scratch_memory_;
   CudaScratch scratch_;
   std::map<const LoweredList*, Compiled> lists_;

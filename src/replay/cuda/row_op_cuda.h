@@ -22,10 +22,10 @@ struct CudaRowOp {
   const float* weight = nullptr;
   float eps = 0.0f;
   PackedMatrix matrix;  // data: of the device
-  OpSpec spec;          // every address in it: of the device
+  OpSpec spec;          // every address in it: of the device, but for the matrices of experts
   // Experts: the first byte of each expert's matrix, tables in device memory. gate and up, or down and null.
   const uint8_t *const *experts = nullptr, *const *experts_up = nullptr;
-  uint8_t* scratch = nullptr;  // cuda_op_scratch() bytes, of this launch alone
+  uint8_t* scratch = nullptr;  // cuda_op_scratch() bytes, zero at first; launches of other ops do not use them
 };
 
 // Bytes of scratch that the op's kernels need for `rows` rows and `context` positions.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
+#include "replay/cuda/spec_twins.h"
 
 namespace stet {
 namespace {
@@ -11,14 +13,25 @@ namespace {
 constexpr uint64_t kAlignment = 256;
 constexpr uint64_t kStagingBytes = 32u << 20;
 
-uint64_t buffer_bytes(const Buffer& buffer) { return uint64_t{buffer.width} * kWideRows * sizeof(float); }
+// Of the plan, each once: a list is there in several lowered forms.
+std::vector<const CommandList*> lists_of(const CudaPlan& plan) {
+  std::vector<const CommandList*> lists;
+  std::set<const CommandList*> seen;
+  for (const LoweredList* lowered : plan.lists)
+    if (seen.insert(lowered->list).second) lists.push_back(lowered->list);
+  return lists;
+}
 
 }  // namespace
 
-Twins::Twins(const CudaPlan& plan, CudaStream& stream) {
-  for (const LoweredList* list : plan.lists) add_list(*list->list);
+Twins::Twins(const CudaPlan& plan, CudaStream& stream) : shared_(plan.shared == nullptr ? nullptr : &plan.shared->twins()) {
+  const std::vector<const CommandList*> lists = lists_of(plan);
+  add_buffers(lists);
+  for (const CommandList* list : lists)
+    for (const Command& c : list->commands)
+      each_weight(c, [this](const void* host, uint64_t bytes) { add(host, bytes, true); });
   add(plan.cache.data, plan.cache.bytes, false);
-  add(plan.rope.data, plan.rope.bytes, false);
+  for (const HostTable& rope : plan.ropes) add(rope.range.data, rope.range.bytes, false);
   allocate(plan.device);
   send(plan, stream);
 }
@@ -26,6 +39,10 @@ Twins::Twins(const CudaPlan& plan, CudaStream& stream) {
 void Twins::add(const void* host, uint64_t bytes, bool sent) {
   if (host == nullptr || bytes == 0) return;
   const auto* begin = static_cast<const uint8_t*>(host);
+  if (const Range* there = shared_ == nullptr ? nullptr : shared_->range_of(begin)) {
+    STET_CHECK(begin + bytes <= there->host + there->bytes);
+    return;
+  }
   const auto [it, fresh] = ranges_.try_emplace(begin, Range{begin, bytes, total_, sent});
   if (!fresh) {
     STET_CHECK(it->second.bytes == bytes && it->second.sent == sent);
@@ -34,17 +51,14 @@ void Twins::add(const void* host, uint64_t bytes, bool sent) {
   total_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-void Twins::add_list(const CommandList& list) {
-  for (const Command& c : list.commands) {
-    // Head lists have fewer rows than passes, and share buffers with them.
-    for (const Buffer* buffer : {c.in, c.in2, c.in3, c.out})
-      if (buffer != nullptr)
-        add(buffer->data,
-            buffer->name == "logits" ? uint64_t{buffer->width} * kNarrowRows * sizeof(float) : buffer_bytes(*buffer),
-            false);
-    if (c.matrix.data != nullptr) add(c.matrix.data, c.matrix.bytes(), true);
-    if (c.weight != nullptr) add(c.weight, uint64_t{c.in->width} * sizeof(float), true);
-  }
+// A head list names buffers of its own, which have fewer rows than those of passes, and some of these.
+void Twins::add_buffers(const std::vector<const CommandList*>& lists) {
+  std::map<const Buffer*, uint32_t> rows;
+  for (const CommandList* list : lists)
+    for (const Command& c : list->commands)
+      for (const Buffer* buffer : {c.in, c.in2, c.in3, c.out})
+        if (buffer != nullptr) rows[buffer] = std::max(rows[buffer], list->rows == RowSet::head ? kNarrowRows : kWideRows);
+  for (const auto& [buffer, n] : rows) add(buffer->data, uint64_t{buffer->width} * n * sizeof(float), false);
 }
 
 void Twins::allocate(const CudaDeviceInfo& device) {
@@ -52,7 +66,7 @@ void Twins::allocate(const CudaDeviceInfo& device) {
   if (total_ > free)
     fail(Code::kResource,
          "the model needs {} bytes on {}, weights, cache and buffers together, and {} are free: use a smaller --ctx, "
-         "--kv q8, or --device cpu",
+         "a smaller --kv, or --device cpu",
          total_, device.name, free);
   memory_ = CudaMemory(total_, "the model");
 }
@@ -79,14 +93,20 @@ void Twins::send(const CudaPlan& plan, CudaStream& stream) const {
   stream.wait();
 }
 
+const Twins::Range* Twins::range_of(const uint8_t* host) const {
+  const auto it = ranges_.upper_bound(host);
+  if (it == ranges_.begin()) return nullptr;
+  const Range& range = std::prev(it)->second;
+  return host < range.host + range.bytes ? &range : nullptr;
+}
+
 const uint8_t* Twins::find(const void* host) const {
   if (host == nullptr) return nullptr;
   const auto* p = static_cast<const uint8_t*>(host);
-  auto it = ranges_.upper_bound(p);
-  STET_CHECK(it != ranges_.begin());
-  const Range& range = (--it)->second;
-  STET_CHECK(p < range.host + range.bytes);
-  return memory_.data() + range.offset + (p - range.host);
+  for (const Twins* twins : {shared_, this})
+    if (const Range* range = twins == nullptr ? nullptr : twins->range_of(p))
+      return twins->memory_.data() + range->offset + (p - range->host);
+  fail(Code::kInternal, "internal error: a list of the GPU names memory that has no twin there");
 }
 
 }  // namespace stet

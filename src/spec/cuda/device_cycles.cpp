@@ -205,8 +205,11 @@ void GraphCycles::launch() {
   ++launches_;
 }
 
+// Behind these positions the cycles store nothing.
 void GraphCycles::reach(uint32_t positions) {
   const uint32_t wanted = std::min(positions, decoder_.options().context);
+  decoder_.stores(wanted);
+  if (with_model()) draft_.decoder->stores(wanted);
   if (wanted <= reached_) return;
   reached_ = std::min((wanted + kRotationsAhead - 1) / kRotationsAhead * kRotationsAhead, decoder_.options().context);
   decoder_.reach(reached_);
@@ -261,6 +264,7 @@ void GraphCycles::prefill_draft() {
                  limit = std::min<uint32_t>(static_cast<uint32_t>(seen.size()), last);
   uint32_t cached = 0;
   while (cached < limit && seen[cached] == tokens[cached]) ++cached;
+  cached = draft_.decoder->restorable(cached);
   seen.resize(cached);  // a pass that fails leaves the rows behind these undefined
   if (cached < last) draft_.decoder->forward(tokens.subspan(cached, last - cached), cached, 0);
   seen.assign(tokens.begin(), tokens.begin() + last);
@@ -268,7 +272,7 @@ void GraphCycles::prefill_draft() {
 }
 
 void GraphCycles::prefill() {
-  const uint32_t cached = session_->cached_tokens(), last = session_->committed_tokens() - 1;
+  const uint32_t cached = session_->restorable(session_->cached_tokens()), last = session_->committed_tokens() - 1;
   if (cached < last) decoder_.forward(session_->tokens().subspan(cached, last - cached), cached, 0);
 }
 

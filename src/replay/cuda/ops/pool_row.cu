@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kPoolThreads) pool_rows(const CudaStep* step, 
   const uint32_t t = step->position + row, place = t % p.places;
   const uint8_t* tile = p.table + place / kTileRows * p.tile_bytes;
   const size_t at = size_t{row} * p.width + d;
-  const float c = p.c[at], z = __fadd_rn(p.z[at], packed_element<kFormat>(tile, p.width, place % kTileRows, d));
+  const float c = p.c[at], z = __fadd_rn(p.z[at], element<kFormat>(tile, p.width, place % kTileRows, d));
   float *out = p.out + size_t{row} * 2 * p.width, *stored = p.rows.row(t);
   out[d] = stored[d] = c;
   out[p.width + d] = stored[p.width + d] = z;

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kRouteThreads) route_rows(const CudaStep* step
     route_best(p.spec, logits, best, ids);
   } else if (threadIdx.x < n) {
     const uint32_t token = static_cast<uint32_t>(step->tokens[row]);
-    ids[threadIdx.x] = packed_element<kTable>(p.table + token / kTileRows * p.tile_bytes, p.columns, token % kTileRows, threadIdx.x);
+    ids[threadIdx.x] = element<kTable>(p.table + token / kTileRows * p.tile_bytes, p.columns, token % kTileRows, threadIdx.x);
   }
   __syncthreads();
   route_weights(p.spec, logits, ids, score, p.out + size_t{row} * 2 * n);
