@@ -117,7 +117,8 @@ __device__ __forceinline__ void store_tile(const CudaProduct& p, const RowCut& c
     if (row >= end_row) continue;
     const float sum = tree_sum(partial + o, team.warps, Unit::kOutputs * kTileRows), result = p.rounded ? rounded_bf16(sum) : sum;
     float* to = out + size_t{first_row + o / kTileRows} * width + row;
-    *to = p.accumulate ? __fadd_rn(*to, result) : result;
+    const float whole = p.accumulate ? __fadd_rn(*to, result) : result;
+    *to = p.rounded ? rounded_bf16(whole) : whole;
   }
 }
 

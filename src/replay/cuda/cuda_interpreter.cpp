@@ -172,6 +172,7 @@ class GraphInterpreter final : public CudaInterpreter {
     const uint64_t bytes = place_scratch(sizes, nullptr);
     scratch_memory_ = CudaMemory(bytes, "activations and attention");
     place_scratch(sizes, scratch_memory_.data());
+    scratch_.context = plan.context;
     scratch_.chunks = (plan.context + kSlots - 1) / kSlots;
   }
   // Returns the bytes that lie behind `at`.

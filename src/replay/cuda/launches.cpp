@@ -98,6 +98,7 @@ class StageCompiler {
     op.from_head = c.from_head;
     op.rounded = c.rounded;
     op.parts = c.parts;
+    op.context = scratch_.context;
     op.weight = twins_.of(c.weight);
     op.eps = c.eps;
     op.matrix = c.matrix;
@@ -332,7 +333,7 @@ void add_command(const Command& c, uint32_t width, uint32_t rows, uint32_t conte
     grow<uint64_t>(s.part_row_bytes,
                    cuda_part_bytes(c.shape->heads, c.shape->layout.head_dim, (context + kSlots - 1) / kSlots));
   } else if (c.op != Op::store) {
-    if (const uint64_t bytes = cuda_op_scratch(c, width); bytes != 0) grow(s.ops[c.op], bytes);
+    if (const uint64_t bytes = cuda_op_scratch(c, width, context); bytes != 0) grow(s.ops[c.op], bytes);
   }
 }
 

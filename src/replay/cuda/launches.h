@@ -23,6 +23,7 @@ struct CudaScratch {
   float* parts = nullptr;                 // of an attention
   uint32_t* counters = nullptr;           // of the KV heads of an attention, zero
   uint64_t part_rows = 0;                 // rows that they have room for
+  uint32_t context = 0;                   // positions
   uint32_t chunks = 0;                    // of the context
 };
 
