@@ -23,6 +23,15 @@ struct TestModel {
   std::unique_ptr<PackedModel> pack;
 };
 
+// A synthetic model of any family, with the blocks of its draft, in an activation mode.
+struct ModeModel : TestModel {
+  ModeModel(std::string_view name, std::string_view activations)
+      : TestModel(open_synthetic(name, true), activations == "f32",
+                  activations == "checkpoint" ? ActKind::e4m3 : ActKind::i8) {
+    choose_activations(desc, activations);
+  }
+};
+
 inline WorkerPool::Options pool_options(unsigned threads) {
   WorkerPool::Options options;
   options.threads = threads;
