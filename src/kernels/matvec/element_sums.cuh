@@ -24,23 +24,4 @@ __device__ __forceinline__ float element_tree(const float* partial, uint32_t seg
   return segments == 64 ? tree_of<64>(of_row, kTileRows) : tree_sum(of_row, segments, kTileRows);
 }
 
-// Calls launch<kFormat>().
-template <typename Launch>
-void with_elements(Format format, const Launch& launch) {
-  const auto of_format = [&]<Format kFormat>() {
-    if constexpr (kHasElements<kFormat>) {
-      launch.template operator()<kFormat>();
-    } else {
-      fail_cuda_format("CUDA", static_cast<uint32_t>(kFormat));
-    }
-  };
-  switch (format) {
-#define FORMAT(id, name, ggml) \
-  case Format::id:             \
-    return of_format.template operator()<Format::id>();
-#include "formats/formats.def"
-#undef FORMAT
-  }
-}
-
 }  // namespace stet::cuda

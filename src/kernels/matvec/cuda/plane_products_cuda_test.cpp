@@ -287,7 +287,7 @@ TEST_P(CudaPlanes, OneRowFromItsSource) {
       for (uint32_t i = 0; i < 2; ++i) {
         const PackedMatrix w = matrix(format, n[i], k, kind, data[i]);
         before[i] = test::make_values(n[i], test::Fill::normal, i), want[i] = reference(w, in.act);
-        for (uint32_t r = 0; r < n[i]; ++r) want[i][r] = normed ? before[i][r] + rounded_bf16(want[i][r]) : want[i][r];
+        for (uint32_t r = 0; r < n[i]; ++r) want[i][r] = normed ? rounded_bf16(before[i][r] + rounded_bf16(want[i][r])) : want[i][r];
         out.push_back(std::make_unique<OnDevice<float>>(before[i]));
         if (i == 0) p = product_of(w, *on_device[i], *out[i]);
         p.matrix[i] = {on_device[i]->data(), n[i], out[i]->data(), n[i]};
