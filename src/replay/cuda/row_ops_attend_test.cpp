@@ -11,7 +11,7 @@ using test::kPasses;
 using test::Rope;
 using test::State;
 
-class RowOpsAttend : public test::StateOpTest {
+class CudaRowOpsAttend : public test::StateOpTest {
  protected:
   void choose(const State& keys, uint32_t heads, uint32_t top, bool rounded, uint32_t rows, uint32_t position, uint32_t context, Fill fill) {
     const test::TestRows q("q", heads * keys.rows.width, fill, 5), weight("weight", heads, Fill::normal, 6), out("chosen", top);
@@ -27,7 +27,7 @@ struct ChooseCase {
   uint32_t heads, dim, top, ratio;
 };
 
-TEST_F(RowOpsAttend, ChooseEntries) {
+TEST_F(CudaRowOpsAttend, ChooseEntries) {
   constexpr uint32_t kContext = 1280;
   for (const ChooseCase& c : {ChooseCase{64, 128, 100, 4}, {4, 16, 3, 4}, {11, 8, 16, 4}, {2, 128, 5, 16}})
     for (const RowFormat format : {RowFormat::f32, RowFormat::f16, RowFormat::fp8}) {
@@ -41,14 +41,14 @@ TEST_F(RowOpsAttend, ChooseEntries) {
     }
 }
 
-TEST_F(RowOpsAttend, ChooseAmongThousandsInTheSizesOfFlash) {
+TEST_F(CudaRowOpsAttend, ChooseAmongThousandsInTheSizesOfFlash) {
   constexpr uint32_t kContext = 12000;
   const State keys(RowFormat::fp8, 128, 128, 4, 0, kContext);
   for (const bool rounded : {false, true}) choose(keys, 64, 512, rounded, 2, 11900, kContext, Fill::normal);
 }
 
 // More entries than a block of threads holds, and of equals the first.
-TEST_F(RowOpsAttend, ChooseAmongTensOfThousandsAndAmongEquals) {
+TEST_F(CudaRowOpsAttend, ChooseAmongTensOfThousandsAndAmongEquals) {
   constexpr uint32_t kContext = 160000;
   const State keys(RowFormat::f32, 4, 0, 4, 0, kContext);
   for (const bool rounded : {false, true})
@@ -112,7 +112,7 @@ struct Layer {
   UnionAttendSpec spec;
 };
 
-class UnionAttendOp : public test::StateOpTest {
+class CudaUnionAttendOp : public test::StateOpTest {
  protected:
   // positions: that there is state for; context: that the launch allows for.
   void attend(const UnionCase& c, RowFormat format, bool rounded, uint32_t rows, uint32_t position, uint32_t positions, Fill fill = Fill::normal,
@@ -134,7 +134,7 @@ class UnionAttendOp : public test::StateOpTest {
 
 constexpr RowFormat kFormats[] = {RowFormat::f32, RowFormat::f16, RowFormat::fp8};
 
-TEST_F(UnionAttendOp, ShortAndLongLists) {
+TEST_F(CudaUnionAttendOp, ShortAndLongLists) {
   constexpr uint32_t kContext = 640;
   for (const UnionCase& c : {UnionCase{6, 16, 4, 66, 4, 3}, {3, 16, 4, 5, 16, 0}, {4, 128, 64, 32, 4, 16}, {2, 80, 8, 128, 0, 0}, {5, 64, 4, 127, 4, 130}})
     for (const RowFormat format : kFormats)
@@ -143,7 +143,7 @@ TEST_F(UnionAttendOp, ShortAndLongLists) {
           for (const uint32_t rows : {1u, 3u, 8u}) attend(c, format, rounded, rows, position, kContext);
 }
 
-TEST_F(UnionAttendOp, WholePrompts) {
+TEST_F(CudaUnionAttendOp, WholePrompts) {
   constexpr uint32_t kContext = 640;
   for (const UnionCase& c : {UnionCase{4, 128, 64, 128, 4, 64}, {6, 16, 4, 66, 16, 0}})
     for (const RowFormat format : kFormats)
@@ -151,7 +151,7 @@ TEST_F(UnionAttendOp, WholePrompts) {
         for (const uint32_t position : {0u, 101u, 384u}) attend(c, format, rounded, 128, position, kContext);
 }
 
-TEST_F(UnionAttendOp, TheSizesOfFlash) {
+TEST_F(CudaUnionAttendOp, TheSizesOfFlash) {
   constexpr uint32_t kContext = 3000;
   for (const RowFormat format : kFormats)
     for (const bool rounded : {false, true}) {
@@ -162,18 +162,18 @@ TEST_F(UnionAttendOp, TheSizesOfFlash) {
 }
 
 // So many chunks that they are joined in several runs; then so many keys that not all rows of a pass have room for their scores.
-TEST_F(UnionAttendOp, ListsOfThousands) {
+TEST_F(CudaUnionAttendOp, ListsOfThousands) {
   for (const bool rounded : {false, true})
     for (const uint32_t position : {4099u, 8191u, 8900u, 19990u}) attend({2, 8, 4, 9, 4, 0}, RowFormat::f16, rounded, 3, position, 20000);
   for (const bool rounded : {false, true}) attend({4, 8, 4, 9, 4, 0}, RowFormat::fp8, rounded, 8, 2999, 3100, Fill::normal, 4000000);
 }
 
-TEST_F(UnionAttendOp, WhatIsNotFinite) {
+TEST_F(CudaUnionAttendOp, WhatIsNotFinite) {
   for (const bool rounded : {false, true})
     for (const uint32_t position : {5u, 300u}) attend({4, 32, 8, 66, 4, 20}, RowFormat::f16, rounded, 8, position, 400, Fill::nonfinite);
 }
 
-TEST_F(UnionAttendOp, Blocks) {
+TEST_F(CudaUnionAttendOp, Blocks) {
   constexpr uint32_t kContext = 640;
   for (const UnionCase& c : {UnionCase{6, 16, 4, 66, 0, 0}, {4, 128, 64, 128, 4, 16}, {3, 64, 4, 100, 0, 0}})
     for (const RowFormat format : kFormats)

@@ -9,13 +9,13 @@ using test::kPasses;
 using test::Rope;
 using test::State;
 
-class RowOpsState : public test::StateOpTest {};
+class CudaRowOpsState : public test::StateOpTest {};
 
 struct HeadsCase {
   uint32_t heads, dim, rope;
 };
 
-TEST_F(RowOpsState, TurnHeads) {
+TEST_F(CudaRowOpsState, TurnHeads) {
   constexpr uint32_t kContext = 260;
   for (const HeadsCase& h : {HeadsCase{64, 512, 64}, {64, 128, 64}, {3, 16, 4}, {5, 40, 8}, {2, 8, 8}}) {
     const Rope rope(h.rope, kContext);
@@ -38,7 +38,7 @@ TEST_F(RowOpsState, TurnHeads) {
   }
 }
 
-TEST_F(RowOpsState, CacheRow) {
+TEST_F(CudaRowOpsState, CacheRow) {
   constexpr uint32_t kContext = 600;
   for (const HeadsCase& h : {HeadsCase{1, 512, 64}, {1, 128, 64}, {1, 16, 4}, {1, 200, 8}}) {
     const Rope rope(h.rope, kContext);
@@ -61,7 +61,7 @@ TEST_F(RowOpsState, CacheRow) {
   }
 }
 
-TEST_F(RowOpsState, CacheRowThatIsStoredNowhere) {
+TEST_F(CudaRowOpsState, CacheRowThatIsStoredNowhere) {
   const Rope rope(8, 20);
   const test::TestRows in("in", 32, Fill::normal, 5), out("out", 32);
   compare(launch_cache_row, command(Op::cache_row, CacheSpec{{}, rope.rows, true}, in, out), test::test_step(7, 3), 20,
@@ -69,7 +69,7 @@ TEST_F(RowOpsState, CacheRowThatIsStoredNowhere) {
 }
 
 // What fp8 cannot keep becomes NaN; the processor stops there.
-TEST_F(RowOpsState, WhatARowOfFp8CannotHoldIsNaN) {
+TEST_F(CudaRowOpsState, WhatARowOfFp8CannotHoldIsNaN) {
   const Rope rope(8, 20);
   const test::TestRows in("in", 136, Fill::normal, 5), out("out", 136);
   const State state(RowFormat::fp8, 136, 8, 1, 0, 20);
@@ -89,7 +89,7 @@ TEST_F(RowOpsState, WhatARowOfFp8CannotHoldIsNaN) {
   EXPECT_NE(row[133], row[133]);
 }
 
-TEST_F(RowOpsState, PoolRow) {
+TEST_F(CudaRowOpsState, PoolRow) {
   constexpr uint32_t kContext = 400;
   for (const Format format : {Format::f32, Format::f16, Format::bf16, Format::q8_0})
     for (const uint32_t ratio : {4u, 16u, 128u})
@@ -114,7 +114,7 @@ struct PoolCase {
   bool overlap, indexed;
 };
 
-TEST_F(RowOpsState, PoolEntry) {
+TEST_F(CudaRowOpsState, PoolEntry) {
   constexpr uint32_t kContext = 400;
   const std::vector<float> norm = test::make_values(512, Fill::normal, 4);
   for (const PoolCase& p : {PoolCase{512, 64, 4, true, false}, {512, 64, 128, false, false}, {128, 64, 4, true, true}, {16, 4, 16, false, false},
@@ -144,7 +144,7 @@ TEST_F(RowOpsState, PoolEntry) {
   }
 }
 
-TEST_F(RowOpsState, KeepRowAndLoadRow) {
+TEST_F(CudaRowOpsState, KeepRowAndLoadRow) {
   constexpr uint32_t kContext = 400;
   for (const uint32_t width : {5u, 3000u})
     for (const uint32_t rows : kPasses) {
@@ -157,7 +157,7 @@ TEST_F(RowOpsState, KeepRowAndLoadRow) {
     }
 }
 
-TEST_F(RowOpsState, RoundE4m3) {
+TEST_F(CudaRowOpsState, RoundE4m3) {
   for (const uint32_t run : {128u, 96u, 4096u, 300u})
     for (const Fill fill : {Fill::normal, Fill::tiny, Fill::nonfinite})
       for (const uint32_t rows : kPasses) {
