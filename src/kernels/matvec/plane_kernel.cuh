@@ -4,6 +4,7 @@
 
 #include "kernels/matvec/plane_inputs.cuh"
 #include "kernels/matvec/row_schedule.cuh"
+#include "kernels/matvec/segment_run.cuh"
 
 namespace stet::cuda {
 
@@ -77,35 +78,6 @@ class PlaneReader {
   uint8_t* const ring_;
 };
 
-// The subtree over segments first .. first + cut.per_run - 1 of a tile; per_run a power of two, at most 16.
-template <typename Unit>
-__device__ __forceinline__ typename Unit::Sums sum_of_run(PlaneReader<Unit>& reader, const RowCut& cut, uint32_t first,
-                                                          const PlaneInput& x) {
-  typename Unit::Sums sums, left[4];
-#pragma unroll 1
-  for (uint32_t i = 0; i < cut.per_run; ++i) {
-    sums = {};
-    const uint32_t end = segment_start(first + i + 1, cut.segments, cut.chunks);
-#pragma unroll 1
-    for (uint32_t c = segment_start(first + i, cut.segments, cut.chunks); c < end; ++c) {
-      Unit::add_chunk(reader.next(), min(kChunkBlocks, cut.k / kBlock - c * kChunkBlocks), x, c * kChunkBlocks, sums);
-      reader.done();
-    }
-    bool open = true;
-#pragma unroll
-    for (uint32_t l = 0; l < 4; ++l) {
-      if (!open) continue;
-      if ((i >> l & 1u) != 0) {
-        sums = Unit::joined(left[l], sums);
-      } else {
-        left[l] = sums;
-        open = false;
-      }
-    }
-  }
-  return sums;
-}
-
 // What the warps of a team left for tile t becomes outputs: partial[warp][row of x][row of the tile].
 template <typename Unit>
 __device__ __forceinline__ void store_tile(const CudaProduct& p, const RowCut& cut, const Team& team, uint32_t t,
@@ -150,7 +122,8 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
 #pragma unroll 1
   for (uint32_t t = team.index, turn = 0; t < cut.tiles; t += team.teams, turn ^= 1) {
     float* of_turn = of_team + turn * kRowWarps * kPartial;
-    Unit::leave(sum_of_run(reader, cut, first, x), of_turn + team.warp * kPartial);
+    const SegmentRun run = {first, cut.per_run, cut.segments, cut.chunks, cut.k / kBlock};
+    Unit::leave(sum_of_segments<Unit>(reader, run, x, 0), of_turn + team.warp * kPartial);
     team.sync();
     store_tile<Unit>(p, cut, team, t, first_row, rows, of_turn);
   }

@@ -6,8 +6,7 @@
 //   finish(task, sums)   the outputs, by one warp; sums: TaskSums
 #pragma once
 
-#include "formats/pack.h"
-#include "kernels/matvec/matvec_shape.cuh"
+#include "kernels/matvec/segment_run.cuh"
 #include "kernels/matvec/task_input.cuh"
 
 namespace stet::cuda {
@@ -100,37 +99,6 @@ class TaskReader {
   const uint8_t* at_ = nullptr;
 };
 
-// The subtree over the segments of a share: per_share is a power of two, at most 16.
-template <typename Unit, typename Reader>
-__device__ __forceinline__ typename Unit::Sums sum_of_share(Reader& reader, const TaskCut& cut, uint32_t share, const typename Unit::Input& x,
-                                                            uint32_t x_block) {
-  typename Unit::Sums sums, left[4];
-  const uint32_t first = share * cut.per_share;
-#pragma unroll 1
-  for (uint32_t i = 0; i < cut.per_share; ++i) {
-    sums = {};
-    const uint32_t end = segment_start(first + i + 1, cut.segments, cut.chunks);
-#pragma unroll 1
-    for (uint32_t c = segment_start(first + i, cut.segments, cut.chunks); c < end; ++c) {
-      const uint32_t block = c * kChunkBlocks;
-      Unit::add_chunk(reader.next(), min(kChunkBlocks, cut.blocks - block), x, x_block + block, sums);
-      reader.done();
-    }
-    bool open = true;
-#pragma unroll
-    for (uint32_t l = 0; l < 4; ++l) {
-      if (!open) continue;
-      if ((i >> l & 1u) != 0) {
-        sums = Unit::joined(left[l], sums);
-      } else {
-        left[l] = sums;
-        open = false;
-      }
-    }
-  }
-  return sums;
-}
-
 // What the warps of a team have left: [part][share][row of the tile].
 struct TaskSums {
   const float* partial;
@@ -145,13 +113,14 @@ template <typename Unit, typename Op>
 __device__ __forceinline__ void run_tasks(const TaskCut& cut, const Op& op, const TaskTeam& team, TaskReader<Unit, Op>& reader,
                                           const typename Unit::Input& x, float* partial) {
   const uint32_t share = team.share(cut), first_part = team.first_part(cut);
+  const SegmentRun run = {share * cut.per_share, cut.per_share, cut.segments, cut.chunks, cut.blocks};
   float* of_team = partial + team.of_block * 2 * cut.sums();
 #pragma unroll 1
   for (uint32_t task = team.index, turn = 0; task < cut.tasks; task += team.teams, ++turn) {
     float* left = of_team + turn % 2 * cut.sums();  // what the task before left may still be read
 #pragma unroll 1
     for (uint32_t part = first_part; part < cut.parts; part += TaskTeam::parts_at_once(cut))
-      Unit::leave(sum_of_share<Unit>(reader, cut, share, x, op.x(task, part) / kBlock), left + (part * cut.shares + share) * kTileRows);
+      Unit::leave(sum_of_segments<Unit>(reader, run, x, op.x(task, part) / kBlock), left + (part * cut.shares + share) * kTileRows);
     barrier(1 + team.of_block, cut.team * kWarp);
     if (team.warp == turn % cut.team) op.finish(task, TaskSums{left, cut.shares});
   }
