@@ -302,7 +302,7 @@ TEST_P(CudaPlanes, OneRowFromItsSource) {
   }
 }
 
-std::string case_name(const testing::TestParamInfo<std::tuple<Format, ActKind, Hard>>& info) {
+std::string plane_case_name(const testing::TestParamInfo<std::tuple<Format, ActKind, Hard>>& info) {
   static const char* const hards[] = {"normal", "extreme", "tiny", "nonfinite", "planes", "scales"};
   return std::string(traits(std::get<0>(info.param)).name) + "_" + std::string(act_name(std::get<1>(info.param))) + "_" +
          hards[static_cast<int>(std::get<2>(info.param))];
@@ -312,7 +312,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, CudaPlanes,
                          testing::Combine(testing::Values(Format::e4m3, Format::mxfp4), testing::Values(ActKind::i8, ActKind::e4m3),
                                           testing::Values(Hard::normal, Hard::extreme, Hard::tiny, Hard::nonfinite, Hard::planes,
                                                           Hard::scales)),
-                         case_name);
+                         plane_case_name);
 
 }  // namespace
 }  // namespace stet
