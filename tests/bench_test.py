@@ -22,7 +22,7 @@ TESTS_FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(TESTS_FOLDER / "cli"), str(TESTS_FOLDER / "bench")]
 
 from fake_server import FakeServer, chunk, usage  # noqa: E402
-from harness import TIMEOUT_S, Failure, Skip, Stet, check, equal, run_tests  # noqa: E402
+from harness import DISTURBED, TIMEOUT_S, Failure, Skip, Stet, check, equal, run_tests  # noqa: E402
 
 MODEL = "synth:tiny:q4_0"
 # Sampled, because a synthetic model repeats itself when it is greedy.
@@ -55,9 +55,13 @@ def bench(stet: Stet, *args: object, code: int = 0, out: pathlib.Path | None = N
     """The results of a run, its packet and its table."""
     packet = out or fresh(stet, "packet")
     result = stet("bench", *args, "--out", packet, "--ledger", stet.folder / "ledger.sqlite")
+    path = packet / "results.json"
+    found = json.loads(path.read_text())["results"] if path.exists() else {"arms": []}
+    reasons = [reason for arm in found["arms"] for reason in arm["invalid"] if any(word in reason for word in DISTURBED)]
+    if result.code != code and reasons:
+        raise Skip(f"the machine was disturbed: {reasons}")
     equal(result.code, code, f"{args}: {result}")
-    text = result.out.decode()
-    return json.loads((packet / "results.json").read_text())["results"], packet, text
+    return found, packet, result.out.decode()
 
 
 def plan_of(packet: pathlib.Path) -> dict:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "cli"))
 
-from harness import Result, Skip, Stet, check, equal, run_tests  # noqa: E402
+from harness import DISTURBED, Result, Skip, Stet, check, equal, run_tests  # noqa: E402
 
 # A rate that depends on the arm, on the point and, by a little, on how often it was asked: no clock, so no luck.
 PROGRAM = """
@@ -31,7 +31,6 @@ counter.write_text("x" * (n + 1))
 print("what stands above the last line is not read")
 print(json.dumps({"decode_tokens_per_second": rate * (1 + 0.002 * (n % 3)) / (1 + context / 1000), "treated": treated, "name": "x"}))
 """
-DISTURBED = ("steal:", "throttling:", "swapping:", "suspend:")
 
 
 def arm(stet: Stet, rate: float, treated: int, more: str = "") -> str:

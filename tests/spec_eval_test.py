@@ -20,14 +20,13 @@ from collections.abc import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "cli"))
 
-from harness import Result, Skip, Stet, check, equal, run_tests  # noqa: E402
+from harness import DISTURBED, Result, Skip, Stet, check, equal, run_tests  # noqa: E402
 
 MODEL = ("-m", "synth:tiny:q4_0", "--threads", 1, "--pack", "none")
 DRAFT = "--draft model:synth:tiny:q8_0 --draft-depth"
 ARMS = (*MODEL, "--current", f"{DRAFT} 1", "--candidate", f"{DRAFT} 2")
 POLICY = ("--policy", "two proposals, always", "--input", "current prefix tokens")
 LEDGER = ("--ledger", "l.sqlite")
-DISTURBED = ("steal:", "throttling:", "swapping:", "suspend:")
 # As the contract in the binary, with few requests.
 SMALL = pathlib.Path(__file__).resolve().parent.parent / "src/lab/spec_eval/spec-eval-contract-v1.json"
 

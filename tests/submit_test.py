@@ -24,11 +24,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 TESTS_FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS_FOLDER / "cli"))
 
-from harness import Skip, Stet, check, equal, run_tests  # noqa: E402
+from harness import DISTURBED, Skip, Stet, check, equal, run_tests  # noqa: E402
 
 WORDS = ("--hf-id", "owner/model", "--revision", "1" * 40)
 SHA = "5" * 64
-DISTURBED = ("steal:", "throttling:", "swapping:", "suspend:")
 # As bench wrote it, and as a packet of a real model would say it.
 EDITS = (
     ('"synthetic":true', '"synthetic":false'),

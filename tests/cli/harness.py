@@ -23,6 +23,10 @@ class Skip(Exception):
     pass
 
 
+# What a measurement on a disturbed machine gives as its reason.
+DISTURBED = ("steal:", "throttling:", "swapping:", "suspend:")
+
+
 class Result:
     def __init__(self, code: int, out: bytes, err: bytes):
         self.code, self.out, self.err = code, out, err.decode("utf-8", "replace")
