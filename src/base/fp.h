@@ -22,6 +22,7 @@ STET_BOTH static inline uint16_t f32_to_bf16(float x) {
 }
 
 STET_BOTH static inline float rounded_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
+STET_BOTH static inline float rounded_if(bool rounded, float x) { return rounded ? rounded_bf16(x) : x; }
 
 STET_BOTH static inline float f16_to_f32(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;

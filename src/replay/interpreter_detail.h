@@ -43,7 +43,7 @@ inline void copy_part(const AttendPart& from, uint32_t head_dim, AttendPart& to)
 // A product's results. `rounded`: each is rounded to bf16, and what they are added to as well.
 inline void emit(const float* x, uint32_t n, const Command& c, float* out) {
   if (c.accumulate) {
-    for (uint32_t i = 0; i < n; ++i) out[i] = out[i] + (c.rounded ? rounded_bf16(x[i]) : x[i]);
+    for (uint32_t i = 0; i < n; ++i) out[i] = out[i] + (rounded_if(c.rounded, x[i]));
   } else {
     std::memcpy(out, x, n * sizeof(float));
   }

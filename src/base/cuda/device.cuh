@@ -21,6 +21,9 @@ __device__ __forceinline__ void release_next() {
 #endif
 }
 
+// Rows of the step that a list works on: those of the pass, or, of a head list, those whose logits are wanted.
+__device__ __forceinline__ uint32_t live_rows(const CudaStep* step, bool head) { return head ? step->head_rows : step->rows; }
+
 // Until here nothing may be read that an earlier kernel writes, and nothing written at all. Every thread of every
 // kernel calls it: a kernel that ended without it would let its successor overtake its predecessor.
 __device__ __forceinline__ void wait_for_previous() {
@@ -74,6 +77,9 @@ __device__ __forceinline__ float bf16_value(uint16_t bits) {
 inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail_cuda(error, cudaGetErrorString(error), what);
 }
+
+// Of a block of threads, on sm_90.
+constexpr size_t kMostShared = 227 * 1024;
 
 // Kernels of narrow passes have a block of threads for each processor, and two of them fit on one, never three: then each processor runs
 // a block of one kernel and prepares a block of the next. (With fewer blocks, or room for three, the next kernel's blocks gather where room

@@ -296,7 +296,7 @@ void launch_format(const CudaLaunch& on, const CudaStep* step, const CudaAttend&
   const uint32_t dim = a.layout.head_dim, chunks = a.joined != nullptr ? a.part_chunks : 0;
   const size_t shared = std::max(kPairShared, Shape::bytes(dim, chunks, a.rope_dim, a.rows));
   if (dim % 2 != 0 || dim > 256) fail_cuda_shape("elements of an attention head", dim, "use --device cpu");
-  if (shared > 227 * 1024)
+  if (shared > kMostShared)
     fail_cuda_shape("elements of an attention head, in 128 positions of this KV format,", dim, "use --kv f16 or q8");
   const auto front =
       static_cast<uint32_t>(std::max<size_t>(Shape::key_bytes(dim) + Shape::value_bytes(dim), join_bytes(chunks)));

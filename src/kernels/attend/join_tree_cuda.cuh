@@ -48,10 +48,6 @@ __device__ __forceinline__ void join_weights(const JoinShared& s, const float* p
   __syncthreads();
 }
 
-__device__ __forceinline__ float join_two(float left, float right, float2 w) {
-  return __fadd_rn(__fmul_rn(left, w.x), __fmul_rn(right, w.y));
-}
-
 // Chunks first .. first + kRun - 1, kRun a power of two and first a multiple of it.
 template <uint32_t kRun>
 __device__ __forceinline__ float join_run(const float* o, size_t stride, const float2* weights, uint32_t first) {

@@ -33,27 +33,24 @@ __device__ __forceinline__ float exp_exact(float x) {
   return __fmul_rn(__fmul_rn(p, pow2(half)), pow2(exponent - half));
 }
 
-template <int kTerm>
-__device__ __forceinline__ float log_terms(float p, float z2) {
-  if constexpr (kTerm == kLogTerms) {
-    return p;
-  } else {
-    constexpr float term = kLog[kTerm];
-    return log_terms<kTerm + 1>(__fmaf_rn(p, z2, term), z2);
-  }
-}
-
-__device__ __forceinline__ float log_ratio_exact(float e, float numerator, float denominator) {
-  const float z = __fdiv_rn(numerator, denominator);
-  const float z2 = __fmul_rn(z, z);
-  constexpr float first = kLog[0];
-  const float p = log_terms<1>(first, z2);
+// log_ratio_ref.
+__device__ __forceinline__ float log_ratio(float e, float numerator, float denominator) {
+  constexpr float c0 = kLog[0], c1 = kLog[1], c2 = kLog[2], c3 = kLog[3];
+  static_assert(kLogTerms == 4);
+  const float z = __fdiv_rn(numerator, denominator), z2 = __fmul_rn(z, z);
+  const float p = __fmaf_rn(__fmaf_rn(__fmaf_rn(c0, z2, c1), z2, c2), z2, c3);
   const float twice = __fadd_rn(z, z);
   const float log_m = __fmaf_rn(twice, __fmul_rn(z2, p), twice);
   return __fmaf_rn(e, kLn2High, __fmaf_rn(e, kLn2Low, log_m));
 }
 
 __device__ __forceinline__ float silu(float x) { return __fdiv_rn(x, __fadd_rn(1.0f, exp_exact(__fsub_rn(0.0f, x)))); }
+
+// swiglu with clamped inputs: the comparisons are those of swiglu_limit_ref, and a NaN stays one.
+__device__ __forceinline__ float swiglu_limit(float gate, float up, float limit) {
+  const float g = gate > limit ? limit : gate, u = up > limit ? limit : up < -limit ? -limit : up;
+  return __fmul_rn(silu(g), u);
+}
 
 // std::max(a, b) as the reference writes it: b only where a < b.
 __device__ __forceinline__ float larger(float a, float b) { return a < b ? b : a; }

@@ -14,6 +14,17 @@ constexpr uint32_t kBestHeld = 16;  // numbers of a thread that stay in register
 constexpr uint32_t kBestRun = kBestHeld * kBestThreads;
 constexpr uint32_t kDigitBits = 8, kDigits = 1u << kDigitBits;
 
+// The sum of what the lanes before this one have, and its own.
+__device__ __forceinline__ uint32_t sum_through(uint32_t own) {
+  uint32_t sum = own;
+#pragma unroll
+  for (uint32_t width = 1; width < kWarp; width *= 2) {
+    const uint32_t other = __shfl_up_sync(kAll, sum, width);
+    if (threadIdx.x % kWarp >= width) sum += other;
+  }
+  return sum;
+}
+
 struct BestShared {
   uint32_t count[kDigits];                   // numbers that have a digit
   uint32_t differ[kBestWarps];               // bits, of what a warp saw
@@ -95,12 +106,7 @@ class Best {
     const uint32_t lane = threadIdx.x % kWarp, highest = kDigits - 1 - lane * kEach;
     uint32_t own = 0;
     for (uint32_t i = 0; i < kEach; ++i) own += s_.count[highest - i];
-    uint32_t above = own;  // of higher digits, in the end
-    for (uint32_t width = 1; width < kWarp; width *= 2) {
-      const uint32_t other = __shfl_up_sync(kAll, above, width);
-      if (lane >= width) above += other;
-    }
-    above -= own;
+    uint32_t above = sum_through(own) - own;  // of higher digits
     if (above >= need_ || above + own < need_) return;
     for (uint32_t i = 0; i < kEach; ++i) {
       const uint32_t here = s_.count[highest - i];
@@ -152,11 +158,7 @@ class Best {
     uint32_t* own = s_.before + lane * kEach;
     uint32_t sum = 0;
     for (uint32_t i = 0; i < kEach; ++i) sum += own[i];
-    uint32_t before = sum;
-    for (uint32_t width = 1; width < kWarp; width *= 2) {
-      const uint32_t other = __shfl_up_sync(kAll, before, width);
-      if (lane >= width) before += other;
-    }
+    uint32_t before = sum_through(sum);
     if (lane == kWarp - 1) s_.all = before;
     before -= sum;
     for (uint32_t i = 0; i < kEach; ++i) {

@@ -18,7 +18,6 @@ struct ChooseRows {
   uint32_t first, rows;
   uint32_t entries;  // that a row sees, at most
 
-  __device__ uint32_t pass_rows(const CudaStep* step) const { return c.head ? step->head_rows : step->rows; }
   __device__ uint32_t* scores(uint32_t row) const { return c.scores + size_t{row - first} * entries; }
 };
 
@@ -53,7 +52,7 @@ __device__ __forceinline__ void make_terms(const ChooseSpec& spec, const ChooseS
     if (head >= spec.heads) continue;
 #pragma unroll
     for (uint32_t i = 0; i < kLaneKeys; ++i) {
-      const float dot = spec.rounded ? rounded_bf16(dots.sum[i][0]) : dots.sum[i][0];
+      const float dot = rounded_if(spec.rounded, dots.sum[i][0]);
       const float positive = dot < 0.0f ? 0.0f : dot;  // a NaN stays one
       s.term[(lane / 8 * kLaneKeys + i) * term_stride(spec.heads) + head] =
           spec.rounded ? rounded_bf16(__fmul_rn(s.weight[head], positive)) : positive;
@@ -81,14 +80,14 @@ __global__ void __launch_bounds__(kChooseThreads) entry_scores(const CudaStep* s
   wait_for_previous();
   const ChooseSpec& spec = p.c.spec;
   const uint32_t row = p.first + blockIdx.y, heads = spec.heads, dim = spec.keys.width;
-  if (row >= p.pass_rows(step)) return;
+  if (row >= live_rows(step, p.c.head)) return;
   const uint32_t seen = visible_entries(step->position + row, spec.keys.ratio);
   if (seen <= spec.top || blockIdx.x * kTileKeys >= seen) return;
   const ChooseShared s(memory, heads, dim);
   load_quads<kChooseThreads>(p.c.q + size_t{row} * heads * dim, heads, octets_of(heads) * 2, dim, s.q);
   for (uint32_t h = threadIdx.x; h < heads; h += kChooseThreads) {
     const float w = __fmul_rn(__ldcg(p.c.weight + size_t{row} * heads + h), spec.scale);
-    s.weight[h] = spec.rounded ? rounded_bf16(w) : w;
+    s.weight[h] = rounded_if(spec.rounded, w);
   }
   for (uint32_t first = blockIdx.x * kTileKeys; first < seen; first += gridDim.x * kTileKeys) {
     load_keys<kFormat, kChooseThreads>(spec.keys, first, seen, [&](uint32_t j) { return spec.keys.at(j); }, [](uint32_t) { return false; }, s.keys);
@@ -106,7 +105,7 @@ __global__ void __launch_bounds__(kBestThreads) best_entries(const CudaStep* ste
   wait_for_previous();
   const ChooseSpec& spec = p.c.spec;
   const uint32_t row = p.first + blockIdx.x;
-  if (row >= p.pass_rows(step)) return;
+  if (row >= live_rows(step, p.c.head)) return;
   const uint32_t seen = visible_entries(step->position + row, spec.keys.ratio);
   float* chosen = p.c.chosen + size_t{row} * spec.top;
   if (seen > spec.top) return Best(p.scores(row), seen, spec.top, shared).list(chosen);
@@ -128,7 +127,7 @@ uint32_t rows_at_once(const ChooseSpec& spec, uint32_t rows, uint32_t context) {
 template <RowFormat kFormat>
 void launch_scores(const CudaLaunch& on, const CudaStep* step, const ChooseRows& p) {
   const size_t shared = choose_bytes(p.c.spec.heads, p.c.spec.keys.width);
-  if (shared > 227 * 1024) fail_cuda_shape("elements of an indexer's queries", p.c.spec.heads * p.c.spec.keys.width, "use --device cpu");
+  if (shared > kMostShared) fail_cuda_shape("elements of an indexer's queries", p.c.spec.heads * p.c.spec.keys.width, "use --device cpu");
   const uint32_t tiles = std::min((p.entries + kTileKeys - 1) / kTileKeys, std::max(1u, 4 * on.processors / p.rows));
   allow_shared(entry_scores<kFormat>, shared);
   launch(on, entry_scores<kFormat>, dim3(tiles, p.rows), kChooseThreads, shared, step, p);

@@ -14,7 +14,7 @@ constexpr uint32_t kMostPooled = 2 * kSlots;
 
 float entry_score(const ChooseSpec& spec, const float* q, const float* weight, const float* key) {
   const uint32_t dim = spec.keys.width;
-  const auto bf16 = [&](float v) { return spec.rounded ? rounded_bf16(v) : v; };
+  const auto bf16 = [&](float v) { return rounded_if(spec.rounded, v); };
   float score = 0.0f;
   for (uint32_t h = 0; h < spec.heads; ++h) {
     const float dot = bf16(dot8_ref(q + size_t{h} * dim, dim, [&](uint32_t d) { return key[d]; }));

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/cuda/device.cuh"
+#include "base/fp.h"
 #include "kernels/experts/experts.h"
-#include "kernels/rounding/round_value.h"
 #include "kernels/route/route.h"
 
 namespace stet::cuda {
@@ -36,9 +36,5 @@ __device__ __forceinline__ void find_chosen(const ExpertProduct& p, uint32_t row
   }
   __syncthreads();
 }
-
-__device__ __forceinline__ uint32_t live_rows(const CudaStep* step, const ExpertProduct& p) { return p.head ? step->head_rows : step->rows; }
-
-__device__ __forceinline__ float rounded_if(bool rounded, float x) { return rounded ? rounded_bf16(x) : x; }
 
 }  // namespace stet::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/fp.h"
+#include "kernels/cuda/norm.cuh"
 #include "kernels/cuda/warp_row.cuh"
 #include "kernels/heads/heads.h"
 
@@ -10,26 +11,17 @@ namespace stet::cuda {
 // The 256 lanes of a norm's sum (element mod 256), each accumulated by add(sum, x) in the order of the elements, then folded in halves.
 template <uint32_t kRegs, typename Add>
 __device__ __forceinline__ float norm_sum(WarpRow<kRegs>& row, const Add& add) {
-  constexpr uint32_t kLanes = 256 / kWarp;
-  float sum[kLanes] = {};
+  float sum[kNormRows] = {};
 #pragma unroll
   for (uint32_t i = 0; i < kRegs; ++i)
-    if (row.place(i) < row.n) sum[i % kLanes] = add(sum[i % kLanes], row.x[i]);
-#pragma unroll
-  for (uint32_t width = kLanes / 2; width >= 1; width /= 2)
-#pragma unroll
-    for (uint32_t i = 0; i < width; ++i) sum[i] = __fadd_rn(sum[i], sum[i + width]);
-  float total = sum[0];
-#pragma unroll
-  for (uint32_t width = kWarp / 2; width >= 1; width /= 2) total = __fadd_rn(total, __shfl_xor_sync(kAll, total, width));
-  return total;
+    if (row.place(i) < row.n) sum[i % kNormRows] = add(sum[i % kNormRows], row.x[i]);
+  return fold_norm_lanes(sum);
 }
 
 // 1 / sqrt(mean of squares + eps), as inverse_rms_ref.
 template <uint32_t kRegs>
 __device__ __forceinline__ float inverse_rms(WarpRow<kRegs>& row, float eps) {
-  const float sum = norm_sum(row, [](float a, float x) { return __fmaf_rn(x, x, a); });
-  return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(__fdiv_rn(sum, static_cast<float>(row.n)), eps)));
+  return inverse_root_of_mean(norm_sum(row, [](float a, float x) { return __fmaf_rn(x, x, a); }), row.n, eps);
 }
 
 template <uint32_t kRegs>

@@ -4,26 +4,26 @@
 
 #include "base/fp.h"
 #include "kernels/cuda/math.cuh"
+#include "kernels/cuda/norm.cuh"
 #include "kernels/hyper/hyper.h"
 
 namespace stet::cuda {
 
-constexpr uint32_t kGateLanes = 256;  // of the sum of squares
 constexpr uint32_t kGateTurns = 4;    // groups of threads that take turns at the sums of the lanes
-constexpr uint32_t kGateThreads = kGateLanes * kGateTurns;
+constexpr uint32_t kGateThreads = kNormLanes * kGateTurns;
 
 // 1 / sqrt(mean(x^2) + eps) by a block of kGateThreads threads. Every thread has some elements of its lane on their
 // way at once; what is read first is added first.
 __device__ __forceinline__ float inverse_rms(const float* x, uint32_t n, float eps, float* lanes) {
   constexpr uint32_t kEach = 16, kRound = kEach * kGateThreads;
-  const uint32_t lane = threadIdx.x % kGateLanes, turn = threadIdx.x / kGateLanes;
+  const uint32_t lane = threadIdx.x % kNormLanes, turn = threadIdx.x / kNormLanes;
 #pragma unroll 1
   for (uint32_t first = 0; first < n; first += kRound) {
-    const uint32_t begin = first + turn * (kEach * kGateLanes) + lane;
+    const uint32_t begin = first + turn * (kEach * kNormLanes) + lane;
     float v[kEach];
     // A zero changes no sum of squares.
 #pragma unroll
-    for (uint32_t j = 0; j < kEach; ++j) v[j] = begin + j * kGateLanes < n ? __ldcg(x + begin + j * kGateLanes) : 0.0f;
+    for (uint32_t j = 0; j < kEach; ++j) v[j] = begin + j * kNormLanes < n ? __ldcg(x + begin + j * kNormLanes) : 0.0f;
 #pragma unroll 1
     for (uint32_t t = 0; t < kGateTurns; ++t) {
       if (t == turn) {
@@ -35,20 +35,7 @@ __device__ __forceinline__ float inverse_rms(const float* x, uint32_t n, float e
       __syncthreads();
     }
   }
-  // Folded in halves, by every warp for itself. (a + b and b + a are the same bits.)
-  constexpr uint32_t kRows = kGateLanes / kWarp;
-  float l[kRows];
-#pragma unroll
-  for (uint32_t i = 0; i < kRows; ++i) l[i] = lanes[i * kWarp + threadIdx.x % kWarp];
-#pragma unroll
-  for (uint32_t width = kRows / 2; width >= 1; width /= 2)
-#pragma unroll
-    for (uint32_t i = 0; i < width; ++i) l[i] = __fadd_rn(l[i], l[i + width]);
-  float total = l[0];
-#pragma unroll
-  for (uint32_t width = kWarp / 2; width >= 1; width /= 2) total = __fadd_rn(total, __shfl_xor_sync(kAll, total, width));
-  const float mean = __fdiv_rn(total, static_cast<float>(n));
-  return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps)));
+  return inverse_root_of_mean(fold_norm_lanes(lanes), n, eps);
 }
 
 __device__ __forceinline__ float sigmoid(float x) { return __fdiv_rn(1.0f, __fadd_rn(1.0f, exp_exact(__fsub_rn(0.0f, x)))); }
@@ -94,15 +81,32 @@ class SinkhornMatrix {
     return __shfl_sync(kAll, c_[j * kSide / kWarp], j * kSide % kWarp + column());
   }
 
+  // f over the elements of a row, in order.
+  template <typename F>
+  __device__ float over_row(uint32_t r, const F& f) const {
+    float x = in_row(r, 0);
+#pragma unroll
+    for (uint32_t k = 1; k < kSide; ++k) {
+      const float y = in_row(r, k);
+      if (k < m_) x = f(x, y);
+    }
+    return x;
+  }
+  __device__ float sum_of_row(uint32_t r) const { return over_row(r, [](float a, float b) { return __fadd_rn(a, b); }); }
+  __device__ float sum_of_column() const {
+    float sum = in_column(0);
+#pragma unroll
+    for (uint32_t j = 1; j < kSide; ++j) {
+      const float x = in_column(j);
+      if (j < m_) sum = __fadd_rn(sum, x);
+    }
+    return sum;
+  }
+
   __device__ void softmax() {
 #pragma unroll
     for (uint32_t r = 0; r < kRegisters; ++r) {
-      float most = in_row(r, 0);
-#pragma unroll
-      for (uint32_t k = 1; k < kSide; ++k) {
-        const float x = in_row(r, k);
-        if (k < m_) most = larger(most, x);
-      }
+      const float most = over_row(r, [](float a, float b) { return larger(a, b); });
       if (inside(r)) c_[r] = exp_exact(__fsub_rn(c_[r], most));
     }
     divide_rows(0.0f);
@@ -113,25 +117,12 @@ class SinkhornMatrix {
   }
   __device__ void divide_rows(float eps) {
 #pragma unroll
-    for (uint32_t r = 0; r < kRegisters; ++r) {
-      float sum = in_row(r, 0);
-#pragma unroll
-      for (uint32_t k = 1; k < kSide; ++k) {
-        const float x = in_row(r, k);
-        if (k < m_) sum = __fadd_rn(sum, x);
-      }
-      c_[r] = __fdiv_rn(c_[r], __fadd_rn(sum, eps));
-    }
+    for (uint32_t r = 0; r < kRegisters; ++r) c_[r] = __fdiv_rn(c_[r], __fadd_rn(sum_of_row(r), eps));
   }
   __device__ void divide_columns(float eps) {
-    float sum = in_column(0);
+    const float divisor = __fadd_rn(sum_of_column(), eps);
 #pragma unroll
-    for (uint32_t j = 1; j < kSide; ++j) {
-      const float x = in_column(j);
-      if (j < m_) sum = __fadd_rn(sum, x);
-    }
-#pragma unroll
-    for (uint32_t r = 0; r < kRegisters; ++r) c_[r] = __fdiv_rn(c_[r], __fadd_rn(sum, eps));
+    for (uint32_t r = 0; r < kRegisters; ++r) c_[r] = __fdiv_rn(c_[r], divisor);
   }
 
   const uint32_t m_, lane_;
@@ -207,7 +198,7 @@ __device__ __forceinline__ void hyper_posted(uint32_t m, float site, const float
   }
 #pragma unroll
   for (uint32_t k = 0; k < kMost; ++k)
-    if (k < m) out[k * hidden + d] = rounded ? rounded_bf16(y[k]) : y[k];
+    if (k < m) out[k * hidden + d] = rounded_if(rounded, y[k]);
 }
 
 }  // namespace stet::cuda

@@ -2,8 +2,8 @@
 // (g = lane % 8) and one segment, a warp four segments side by side: one chain of fma a row and column.
 #pragma once
 
-#include "formats/e4m3/e4m3.h"
-#include "formats/f16_planes.cuh"
+#include "formats/e4m3/e4m3_values.cuh"
+#include "formats/e8m0.h"
 #include "formats/pack.h"
 #include "kernels/common/segments.h"
 
@@ -65,9 +65,8 @@ class DecodedChunks {
     }
   }
   __device__ static float4 scaled(uint32_t codes, float scale) {
-    // f16 holds every value. (Codes of NaN are of no account: their scale is NaN, formats/e4m3/e4m3_pack.cpp.)
-    const float2 low = f16_pair(e4m3_pair(codes, 0)), high = f16_pair(e4m3_pair(codes, 1));
-    return {__fmul_rn(low.x, scale), __fmul_rn(low.y, scale), __fmul_rn(high.x, scale), __fmul_rn(high.y, scale)};
+    const float4 v = e4m3_values(codes);
+    return {__fmul_rn(v.x, scale), __fmul_rn(v.y, scale), __fmul_rn(v.z, scale), __fmul_rn(v.w, scale)};
   }
 
   const uint8_t* at_;

@@ -20,8 +20,7 @@ __device__ __forceinline__ float element_sum(const uint8_t* tile, uint32_t k, ui
 
 // The tree over the segments, of every row: partial[segment][row of the tile].
 __device__ __forceinline__ float element_tree(const float* partial, uint32_t segments) {
-  const float* of_row = partial + threadIdx.x % kTileRows;
-  return segments == 64 ? tree_of<64>(of_row, kTileRows) : tree_sum(of_row, segments, kTileRows);
+  return tree_of_segments(partial + threadIdx.x % kTileRows, segments, kTileRows);
 }
 
 }  // namespace stet::cuda

@@ -7,16 +7,14 @@
 namespace stet {
 namespace {
 
-// What the largest of the wide kernels asks for. The device is one for the whole process.
-constexpr int kWideShared = 227 * 1024;
-
+// The largest of the wide kernels asks for all that sm_90 has. The device is one for the whole process.
 bool device_is_wide() {
   int device = 0, clusters = 0, shared = 0;
   cuda::check(cudaGetDevice(&device), "the device");
   cuda::check(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device), "clusters of the device");
   cuda::check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
               "shared memory of the device");
-  return clusters != 0 && shared >= kWideShared;
+  return clusters != 0 && shared >= static_cast<int>(cuda::kMostShared);
 }
 
 // Whether the rows of x are those of a wide list.

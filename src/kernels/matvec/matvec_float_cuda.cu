@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kProductThreads, 1)
   float* partial = reinterpret_cast<float*>(shared + kProductWarps * Shape::kRingBytes) +
                    threadIdx.x / kWarp / team.warps * team.warps * 2 * cut.stride;
   wait_for_previous();
-  const uint32_t rows = p.head ? step->head_rows : step->rows, first_row = blockIdx.y * kCudaGroup;
+  const uint32_t rows = live_rows(step, p.head), first_row = blockIdx.y * kCudaGroup;
   if (first_row >= rows) return;
   const uint32_t columns = min(kColumns, rows - first_row);
   const float* x = reinterpret_cast<const float*>(p.x) + size_t{blockIdx.y} * kCudaGroup * cut.k + size_t{begin} * kColumns;

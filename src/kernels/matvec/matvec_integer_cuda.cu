@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kProductThreads, 1)
   Reader<kFormat> reader(p, cut, team, begin, end, shared + threadIdx.x / kWarp * (R::kStages * R::kChunkBytes));
   float* partial = reinterpret_cast<float*>(shared + R::kBytes) + threadIdx.x / kWarp / team.warps * team.warps * 2 * cut.stride;
   wait_for_previous();
-  const uint32_t rows = p.head ? step->head_rows : step->rows, first_row = blockIdx.y * kColumns;
+  const uint32_t rows = live_rows(step, p.head), first_row = blockIdx.y * kColumns;
   if (first_row >= rows) return;
   const uint32_t columns = min(kColumns, rows - first_row);
   const size_t group_bytes = size_t{cut.blocks} * kCudaRecord;

@@ -74,12 +74,17 @@ __device__ __forceinline__ float tree_sum(const float* x, uint32_t n, uint32_t s
   }
 }
 
+// The same of the segments of any K.
+__device__ __forceinline__ float tree_of_segments(const float* x, uint32_t segments, uint32_t stride) {
+  return segments == kMaxSegments ? tree_of<kMaxSegments>(x, stride) : tree_sum(x, segments, stride);
+}
+
 // What an output becomes of its product and of what it was.
 __device__ __forceinline__ float output_of(const CudaProduct& p, float product, float old) {
   if (p.rounded) product = rounded_bf16(product);
   if (!p.accumulate) return product;
   const float sum = __fadd_rn(old, product);
-  return p.rounded ? rounded_bf16(sum) : sum;
+  return rounded_if(p.rounded, sum);
 }
 
 // Adds up what the warps of a team left for a tile and stores it: partial[warp][column][row of the tile].

@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   WideFloatReader<kFormat, Shape> reader(p, cut, part, shared);
   reader.request_weights();
   wait_for_previous();
-  const uint32_t rows = p.head ? step->head_rows : step->rows;
+  const uint32_t rows = live_rows(step, p.head);
   if (rows == 0) return;
   reader.begin(rows);
   const bool live = threadIdx.x / kWarp / Shape::kWarpsM * Shape::kColumns * kCudaGroup < rows;

@@ -8,22 +8,22 @@
 
 namespace stet::cuda {
 
-// k floats become planes in place, quantised first: memory has PlaneForm<kKind, 1>::bytes(k). The caller synchronises before and after.
+// `runs` runs of k floats, one behind the other, become planes in place, each quantised for itself: memory has PlaneForm<kKind, 1>::bytes(k *
+// runs). A group of 128 is a warp's; the last of a run may be shorter. The caller synchronises before and after.
 template <ActKind kKind>
-__device__ __forceinline__ void planes_in_place(uint8_t* memory, uint32_t k) {
+__device__ __forceinline__ void planes_in_place(uint8_t* memory, uint32_t k, uint32_t runs) {
   using Form = PlaneForm<kKind, 1>;
   static_assert(Form::kRecord == kBlock * sizeof(float));
-  const uint32_t lane = threadIdx.x % kWarp, quads = k / 4;
+  const uint32_t groups = (k + kPlaneGroup - 1) / kPlaneGroup;
 #pragma unroll 1
-  for (uint32_t first = threadIdx.x / kWarp * kWarp; first < quads; first += blockDim.x) {
-    const uint32_t quad = first + lane;
-    const bool there = quad < quads;
-    const float4 x = there ? reinterpret_cast<const float4*>(memory)[quad] : float4{};
-    const PlaneCodes c = plane_codes<kKind>(x);
+  for (uint32_t group = threadIdx.x / kWarp; group < groups * runs; group += kRowThreads / kWarp) {
+    const uint32_t run = group / groups, of_run = (group - run * groups) * kWarp + threadIdx.x % kWarp, quad = run * (k / 4) + of_run;
+    const bool there = of_run < k / 4;
+    const PlaneCodes c = plane_codes<kKind>(there ? reinterpret_cast<const float4*>(memory)[quad] : float4{});
     __syncwarp();  // the group was read
     if (!there) continue;
     Form::put(memory, 0, quad, c.codes);
-    if (quad % 8 == 0) Form::put_scale(memory, k, 0, quad / 8, c.dx);
+    if (quad % 8 == 0) Form::put_scale(memory, k * runs, 0, quad / 8, c.dx);
   }
 }
 
@@ -60,7 +60,7 @@ class PlaneSource {
   __device__ void fetch() { maker_.fetch(); }
   __device__ void make(const CudaProduct&, uint32_t, uint32_t) {
     maker_.make([](float, int32_t) { return 0.0f; });
-    planes_in_place<kKind>(planes_, k_);
+    planes_in_place<kKind>(planes_, k_, 1);
     __syncthreads();
   }
   __device__ PlaneInput input() const { return PlaneForm<kKind, 1>::input(planes_, k_); }

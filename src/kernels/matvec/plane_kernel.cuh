@@ -2,81 +2,31 @@
 // tile, each a run of neighbours that it joins itself. The rings of all warps are full before the kernel waits for its predecessor.
 #pragma once
 
+#include "kernels/matvec/chunk_reader.cuh"
 #include "kernels/matvec/plane_inputs.cuh"
 #include "kernels/matvec/row_schedule.cuh"
-#include "kernels/matvec/segment_run.cuh"
 
 namespace stet::cuda {
 
-// 16 bytes from `from + kOffset` to shared address `to + kOffset`.
-template <uint32_t kOffset>
-__device__ __forceinline__ void copy_async16_at(uint32_t to, const uint8_t* from) {
-  asm volatile("cp.async.cg.shared.global.L2::256B [%0 + %2], [%1 + %2], 16;" ::"r"(to), "l"(from), "n"(kOffset) : "memory");
-}
-
-// The chunks that a warp reads, in order: begin .. end - 1 of every tile of its team, through a ring of its own. The lanes copy 16 bytes
-// each at a time: a bulk copy costs the warp more instructions.
-template <typename Unit>
-class PlaneReader {
+// The tiles of a team.
+class TeamTiles {
  public:
-  static constexpr uint32_t kStages = Unit::kChunkBytes > 1280 ? 2 : 4, kBytes = kStages * Unit::kChunkBytes;
-
-  // ring: kBytes of the warp
-  __device__ PlaneReader(const CudaProduct& p, const RowCut& cut, const Team& team, uint32_t begin, uint32_t end, uint8_t* ring)
-      : p_(p), cut_(cut), teams_(team.teams), begin_(begin), end_(end), tile_(team.index), asked_(end), ring_(ring) {
-    open();
-#pragma unroll
-    for (uint32_t i = 0; i < kStages; ++i) {
-      request();
-      place_ = place_ + Unit::kChunkBytes == kBytes ? 0 : place_ + Unit::kChunkBytes;
-    }
-  }
-  // The next chunk, when it is there.
-  __device__ const uint8_t* next() const {
-    copy_wait<kStages - 1>();
-    __syncwarp();
-    return ring_ + place_;
-  }
-  // The chunk of next() was used: its place is filled anew.
-  __device__ void done() {
-    __syncwarp();
-    request();
-    place_ = place_ + Unit::kChunkBytes == kBytes ? 0 : place_ + Unit::kChunkBytes;
+  __device__ TeamTiles(const CudaProduct& p, const RowCut& cut, const Team& team) : p_(p), cut_(cut), teams_(team.teams), tile_(team.index) {}
+  __device__ const uint8_t* next() {
+    if (tile_ >= cut_.tiles) return nullptr;
+    const uint8_t* tile = tile_address(p_, cut_, tile_);
+    tile_ += teams_;
+    return tile;
   }
 
  private:
-  // asked_ == end_: there is no more.
-  __device__ void open() {
-    if (begin_ >= end_ || tile_ >= cut_.tiles) return;
-    asked_ = begin_;
-    at_ = cut_.of_tile(tile_, cut_.tiles_of) + tile_ * p_.tile_bytes + begin_ * Unit::kChunkBytes + threadIdx.x % kWarp * 16;
-  }
-  __device__ void request() {
-    if (asked_ != end_) {
-      const uint32_t lane = threadIdx.x % kWarp * 16;
-      copy<0>(shared_address(ring_) + place_ + lane, Unit::bytes(min(kChunk, cut_.k - asked_ * kChunk)) - lane);
-      at_ += Unit::kChunkBytes;
-      if (++asked_ == end_) {
-        tile_ += teams_;
-        open();
-      }
-    }
-    copy_commit();
-  }
-  // left: bytes from the lane's first on.
-  template <uint32_t kOffset>
-  __device__ void copy(uint32_t to, int32_t left) const {
-    if (left > static_cast<int32_t>(kOffset)) copy_async16_at<kOffset>(to, at_);
-    if constexpr (kOffset + kWarp * 16 < Unit::kChunkBytes) copy<kOffset + kWarp * 16>(to, left);
-  }
-
   const CudaProduct& p_;
   const RowCut& cut_;
-  const uint32_t teams_, begin_, end_;
-  uint32_t tile_, asked_, place_ = 0;
-  const uint8_t* at_ = nullptr;
-  uint8_t* const ring_;
+  const uint32_t teams_;
+  uint32_t tile_;
 };
+template <typename Unit>
+using PlaneReader = ChunkReader<Unit, TeamTiles>;
 
 // What the warps of a team left for tile t becomes outputs: partial[warp][row of x][row of the tile].
 template <typename Unit>
@@ -87,10 +37,8 @@ __device__ __forceinline__ void store_tile(const CudaProduct& p, const RowCut& c
   for (uint32_t o = team.thread; o < rows * kTileRows; o += team.threads()) {
     const uint32_t row = t * kTileRows + o % kTileRows;
     if (row >= end_row) continue;
-    const float sum = tree_sum(partial + o, team.warps, Unit::kOutputs * kTileRows), result = p.rounded ? rounded_bf16(sum) : sum;
     float* to = out + size_t{first_row + o / kTileRows} * width + row;
-    const float whole = p.accumulate ? __fadd_rn(*to, result) : result;
-    *to = p.rounded ? rounded_bf16(whole) : whole;
+    *to = output_of(p, tree_sum(partial + o, team.warps, Unit::kOutputs * kTileRows), p.accumulate ? *to : 0.0f);
   }
 }
 
@@ -107,13 +55,12 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
   team.index = threadIdx.x / kWarp / team.warps * gridDim.x + blockIdx.x;  // few tiles go to many processors
   const uint32_t warp = threadIdx.x / kWarp, first = team.warp * cut.per_run;
   float* partials = reinterpret_cast<float*>(shared + kRowWarps * Reader::kBytes);
-  Reader reader(p, cut, team, segment_start(first, cut.segments, cut.chunks),
-                segment_start(first + cut.per_run, cut.segments, cut.chunks),
-                shared + warp * Reader::kBytes);
+  const SegmentRun run = {first, cut.per_run, cut.segments, cut.chunks, cut.k / kBlock};
+  Reader reader(TeamTiles(p, cut, team), run, shared + warp * Reader::kBytes);
   Maker maker(reinterpret_cast<uint8_t*>(partials + 2 * kRowWarps * kPartial), p, step, cut.k);
   maker.fetch();
   wait_for_previous();
-  const uint32_t all = p.head ? step->head_rows : step->rows;
+  const uint32_t all = live_rows(step, p.head);
   if (all <= first_row) return;
   const uint32_t rows = min(all - first_row, Unit::kOutputs);
   maker.make(p, first_row, rows);
@@ -122,7 +69,6 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
 #pragma unroll 1
   for (uint32_t t = team.index, turn = 0; t < cut.tiles; t += team.teams, turn ^= 1) {
     float* of_turn = of_team + turn * kRowWarps * kPartial;
-    const SegmentRun run = {first, cut.per_run, cut.segments, cut.chunks, cut.k / kBlock};
     Unit::leave(sum_of_segments<Unit>(reader, run, x, 0), of_turn + team.warp * kPartial);
     team.sync();
     store_tile<Unit>(p, cut, team, t, first_row, rows, of_turn);

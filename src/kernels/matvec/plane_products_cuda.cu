@@ -5,14 +5,12 @@
 namespace stet {
 namespace {
 
-constexpr size_t kMostShared = 227 * 1024;
-
 // The first of the row counts whose rows fit into shared memory.
 template <Format kFormat, ActKind kKind, uint32_t kRows, uint32_t... kFewer>
 void launch_rows_of(const CudaLaunch& on, const CudaStep* step, const CudaProduct& p) {
   using Unit = cuda::PlaneUnit<kFormat, kKind, kRows>;
   using Maker = cuda::PlaneRows<kKind, kRows>;
-  if (cuda::plane_shared_bytes<Unit, Maker>(p.k) <= kMostShared) return cuda::launch_planes<Unit, Maker>(on, step, p);
+  if (cuda::plane_shared_bytes<Unit, Maker>(p.k) <= cuda::kMostShared) return cuda::launch_planes<Unit, Maker>(on, step, p);
   if constexpr (sizeof...(kFewer) == 0) {
     fail_cuda_shape("columns of a matrix", p.k, "use --device cpu");
   } else {
@@ -25,7 +23,7 @@ void launch_kind(const CudaLaunch& on, const CudaStep* step, const CudaProduct& 
   if (p.x == nullptr) {
     using Unit = cuda::PlaneUnit<kFormat, kKind, 1>;
     using Maker = cuda::PlaneSource<kKind>;
-    if (cuda::plane_shared_bytes<Unit, Maker>(p.k) > kMostShared)
+    if (cuda::plane_shared_bytes<Unit, Maker>(p.k) > cuda::kMostShared)
       fail_cuda_shape("columns of a matrix", p.k, "use --device cpu");
     return cuda::launch_planes<Unit, Maker>(on, step, p);
   }

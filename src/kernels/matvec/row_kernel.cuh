@@ -38,9 +38,7 @@ __device__ __forceinline__ void fetch_ahead(const CudaProduct& p, const RowCut& 
   if (threadIdx.x >= kAheadParts || at >= schedule.rounds * schedule.slots) return;
   const uint32_t t = schedule.tile(at / schedule.slots, at % schedule.slots);
   if (t >= cut.tiles) return;
-  const uint8_t* tile = p.gated ? ((t & 1u) == 0 ? cut.tiles_of[0] : cut.tiles_of[1]) + (t >> 1) * p.tile_bytes
-                                : cut.of_tile(t, cut.tiles_of) + t * p.tile_bytes;
-  prefetch_second(tile + part * kAheadPart, min(kAheadPart, tile_bytes - part * kAheadPart));
+  prefetch_second(tile_address(p, cut, t) + part * kAheadPart, min(kAheadPart, tile_bytes - part * kAheadPart));
 }
 
 template <typename Unit, uint32_t kStages, uint32_t kBuffers>
@@ -52,9 +50,7 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
   extern __shared__ __align__(128) uint8_t shared[];
   release_next();
   const uint32_t warp = threadIdx.x / kWarp, slot = warp / cut.warps;
-  const uint32_t outputs = Unit::kOutputs == 1 ? min(1u, p.head ? step->head_rows : step->rows)
-                           : p.head            ? step->head_rows
-                                               : step->rows;
+  const uint32_t outputs = min(Unit::kOutputs, live_rows(step, p.head));
   uint8_t* barriers = shared + kRowWarps * Ring::kBytes;
   const Sums partials(barriers + kRowWarps * Ring::kBarrierBytes);
   if (threadIdx.x == 0) partials.init(max(1u, outputs));
@@ -102,7 +98,5 @@ void launch_rows(const CudaLaunch& on, const CudaStep* step, const CudaProduct& 
   const RowCut cut = cut_rows(p, Unit::kSegments, segment_count(p.k, traits(p.format).integer_block), on.processors);
   launch(on, kernel, dim3(on.processors), kRowThreads, shared, step, p, cut);
 }
-
-constexpr size_t kMostShared = 227 * 1024;
 
 }  // namespace stet::cuda

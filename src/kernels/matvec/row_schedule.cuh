@@ -78,6 +78,12 @@ struct Schedule {
   }
 };
 
+// Where tile t of a launch lies.
+__device__ __forceinline__ const uint8_t* tile_address(const CudaProduct& p, const RowCut& cut, uint32_t t) {
+  return p.gated ? ((t & 1u) == 0 ? cut.tiles_of[0] : cut.tiles_of[1]) + (t >> 1) * p.tile_bytes
+                 : cut.of_tile(t, cut.tiles_of) + t * p.tile_bytes;
+}
+
 // Columns of a segment.
 struct Segment {
   uint32_t begin, length;
@@ -134,8 +140,7 @@ class RowReader {
     if (round_ >= schedule_.rounds || slot_ >= cut_.slots) return false;
     const uint32_t t = schedule_.tile(round_, slot_);
     if (t >= cut_.tiles) return false;
-    tile_ = p_.gated ? ((t & 1u) == 0 ? cut_.tiles_of[0] : cut_.tiles_of[1]) + (t >> 1) * p_.tile_bytes
-                     : cut_.of_tile(t, cut_.tiles_of) + t * p_.tile_bytes;
+    tile_ = tile_address(p_, cut_, t);
     return true;
   }
   __device__ void open() {

@@ -9,6 +9,9 @@ namespace stet::cuda {
 struct SegmentRun {
   uint32_t first, count;              // count: a power of two, at most 16; first: a multiple of it
   uint32_t segments, chunks, blocks;  // of K
+  // Chunks of the tile.
+  __device__ uint32_t begin() const { return segment_start(first, segments, chunks); }
+  __device__ uint32_t end() const { return segment_start(first + count, segments, chunks); }
 };
 
 // The subtree over the run. x_block: where block 0 of the tile's columns lies in the input.

@@ -20,7 +20,7 @@ struct TaskInput {
   }
 };
 
-// kernels/matvec/plane_unit.cuh: groups of 128, the last of a run may be shorter. Planes take the places of their floats.
+// kernels/matvec/plane_unit.cuh: planes take the places of their floats.
 template <Format kFormat, ActKind kKind>
 struct TaskInput<PlaneUnit<kFormat, kKind, 1>> {
   using Form = PlaneForm<kKind, 1>;
@@ -30,17 +30,7 @@ struct TaskInput<PlaneUnit<kFormat, kKind, 1>> {
     RowMaker<false> maker(row, {}, in, k * runs);
     maker.make([](float, int32_t) { return 0.0f; });
     uint8_t* planes = reinterpret_cast<uint8_t*>(row.values);
-    const uint32_t groups = (k + kPlaneGroup - 1) / kPlaneGroup;
-#pragma unroll 1
-    for (uint32_t group = threadIdx.x / kWarp; group < groups * runs; group += kRowThreads / kWarp) {
-      const uint32_t run = group / groups, of_run = (group - run * groups) * kWarp + threadIdx.x % kWarp, quad = run * (k / 4) + of_run;
-      const bool there = of_run < k / 4;
-      const PlaneCodes c = plane_codes<kKind>(there ? reinterpret_cast<const float4*>(planes)[quad] : float4{});
-      __syncwarp();  // the group was read
-      if (!there) continue;
-      Form::put(planes, 0, quad, c.codes);
-      if (quad % 8 == 0) Form::put_scale(planes, k * runs, 0, quad / 8, c.dx);
-    }
+    planes_in_place<kKind>(planes, k, runs);
     __syncthreads();
     return Form::input(planes, k * runs);
   }

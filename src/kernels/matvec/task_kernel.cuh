@@ -6,7 +6,7 @@
 //   finish(task, sums)   the outputs, by one warp; sums: TaskSums
 #pragma once
 
-#include "kernels/matvec/segment_run.cuh"
+#include "kernels/matvec/chunk_reader.cuh"
 #include "kernels/matvec/task_input.cuh"
 
 namespace stet::cuda {
@@ -37,67 +37,34 @@ struct TaskTeam {
   __device__ static uint32_t parts_at_once(const TaskCut& cut) { return cut.team / cut.shares; }
 };
 
-// The chunks that a warp reads, in order, through a ring of its own; the lanes copy 16 bytes each at a time.
-template <typename Unit, typename Op>
-class TaskReader {
- public:
-  static constexpr uint32_t kStages = Unit::kChunkBytes > 1280 ? 2 : 4, kBytes = kStages * Unit::kChunkBytes;
+// The segments that a warp of a team sums.
+__device__ __forceinline__ SegmentRun run_of_share(const TaskCut& cut, const TaskTeam& team) {
+  return {team.share(cut) * cut.per_share, cut.per_share, cut.segments, cut.chunks, cut.blocks};
+}
 
-  // ring: kBytes of the warp, aligned to 16
-  __device__ TaskReader(const TaskCut& cut, const Op& op, const TaskTeam& team, uint8_t* ring)
-      : cut_(cut), op_(op), teams_(team.teams), first_part_(team.first_part(cut)), ring_(ring), task_(team.index), part_(first_part_) {
-    const uint32_t segment = team.share(cut) * cut.per_share;
-    begin_ = segment_start(segment, cut.segments, cut.chunks);
-    asked_ = end_ = segment_start(segment + cut.per_share, cut.segments, cut.chunks);
-    if (first_part_ < cut.parts) open();
-#pragma unroll
-    for (uint32_t i = 0; i < kStages; ++i) request_next();
-  }
-  // The next chunk, when it is there.
-  __device__ const uint8_t* next() const {
-    copy_wait<kStages - 1>();
-    __syncwarp();
-    return ring_ + place_;
-  }
-  // The chunk of next() was used: its place is filled anew.
-  __device__ void done() {
-    __syncwarp();
-    request_next();
+// The tiles that a warp has a share of: parts of one task after the other.
+template <typename Op>
+class TaskTiles {
+ public:
+  __device__ TaskTiles(const TaskCut& cut, const Op& op, const TaskTeam& team)
+      : cut_(cut), op_(op), teams_(team.teams), first_part_(team.first_part(cut)), task_(team.index), part_(first_part_) {}
+  __device__ const uint8_t* next() {
+    if (first_part_ >= cut_.parts || task_ >= cut_.tasks) return nullptr;
+    const uint8_t* tile = op_.tile(task_, part_);
+    part_ += TaskTeam::parts_at_once(cut_);
+    if (part_ >= cut_.parts) part_ = first_part_, task_ += teams_;
+    return tile;
   }
 
  private:
-  // asked_ == end_: there is no more.
-  __device__ void open() {
-    if (begin_ >= end_ || task_ >= cut_.tasks) return;
-    asked_ = begin_;
-    at_ = op_.tile(task_, part_) + begin_ * Unit::kChunkBytes + threadIdx.x % kWarp * 16;
-  }
-  __device__ void request_next() {
-    if (asked_ != end_) {
-      const uint32_t lane = threadIdx.x % kWarp * 16, bytes = min(kChunkBlocks, cut_.blocks - asked_ * kChunkBlocks) * Unit::kBlockBytes;
-      uint8_t* to = ring_ + place_ + lane;
-#pragma unroll
-      for (uint32_t i = 0; i < Unit::kChunkBytes; i += kWarp * 16)
-        if (lane + i < bytes) copy_async16(to + i, at_ + i);
-      at_ += Unit::kChunkBytes;
-      if (++asked_ == end_) advance();
-    }
-    copy_commit();
-    place_ = place_ + Unit::kChunkBytes == kBytes ? 0 : place_ + Unit::kChunkBytes;
-  }
-  __device__ void advance() {
-    part_ += TaskTeam::parts_at_once(cut_);
-    if (part_ >= cut_.parts) part_ = first_part_, task_ += teams_;
-    open();
-  }
-
   const TaskCut& cut_;
   const Op& op_;
   const uint32_t teams_, first_part_;
-  uint8_t* const ring_;
-  uint32_t task_, part_, begin_, end_, asked_, place_ = 0;
-  const uint8_t* at_ = nullptr;
+  uint32_t task_, part_;
 };
+
+template <typename Unit, typename Op>
+using TaskReader = ChunkReader<Unit, TaskTiles<Op>>;
 
 // What the warps of a team have left: [part][share][row of the tile].
 struct TaskSums {
@@ -113,7 +80,7 @@ template <typename Unit, typename Op>
 __device__ __forceinline__ void run_tasks(const TaskCut& cut, const Op& op, const TaskTeam& team, TaskReader<Unit, Op>& reader,
                                           const typename Unit::Input& x, float* partial) {
   const uint32_t share = team.share(cut), first_part = team.first_part(cut);
-  const SegmentRun run = {share * cut.per_share, cut.per_share, cut.segments, cut.chunks, cut.blocks};
+  const SegmentRun run = run_of_share(cut, team);
   float* of_team = partial + team.of_block * 2 * cut.sums();
 #pragma unroll 1
   for (uint32_t task = team.index, turn = 0; task < cut.tasks; task += team.teams, ++turn) {

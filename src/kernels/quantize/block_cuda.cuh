@@ -26,6 +26,12 @@ struct QuantizedQuad {
   int32_t code[4];
 };
 
+// Four codes in a word.
+__device__ __forceinline__ uint32_t packed_codes(const QuantizedQuad& q) {
+  return static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 |
+         static_cast<uint32_t>(q.code[2] & 255) << 16 | static_cast<uint32_t>(q.code[3]) << 24;
+}
+
 __device__ __forceinline__ QuantizedQuad quantize_quad(float4 x) {
   const float v[4] = {x.x, x.y, x.z, x.w};
   uint32_t largest = 0;

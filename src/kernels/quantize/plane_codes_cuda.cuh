@@ -29,8 +29,7 @@ template <ActKind kKind>
 __device__ __forceinline__ PlaneCodes plane_codes(float4 x) {
   if constexpr (kKind == ActKind::i8) {
     const QuantizedQuad q = quantize_quad(x);
-    return {q.d, static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 |
-                     static_cast<uint32_t>(q.code[2] & 255) << 16 | static_cast<uint32_t>(q.code[3]) << 24};
+    return {q.d, packed_codes(q)};
   } else {
     const float v[4] = {x.x, x.y, x.z, x.w};
     const BlockScale scale = plane_scale(__reduce_max_sync(kAll, largest_bits(v, 4)));

@@ -4,6 +4,7 @@
 #include "kernels/attend/join_cuda.cuh"
 #include "kernels/cuda/activations.h"
 #include "kernels/cuda/math.cuh"
+#include "kernels/cuda/norm.cuh"
 #include "kernels/quantize/block_cuda.cuh"
 #include "kernels/quantize/plane_codes_cuda.cuh"
 
@@ -11,27 +12,17 @@ namespace stet::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 1024;
-constexpr uint32_t kLanes = 256;  // of the sum of squares
 
 // The factor of a row: 1 / sqrt(mean of squares + eps), in the order of kernels/rmsnorm. The row is in shared memory.
 __device__ float norm_factor(const float* row, uint32_t k, float eps) {
-  __shared__ float lanes[kLanes];
-  if (threadIdx.x < kLanes) {
+  __shared__ float lanes[kNormLanes];
+  if (threadIdx.x < kNormLanes) {
     float sum = 0.0f;
-    for (uint32_t i = threadIdx.x; i < k; i += kLanes) sum = __fmaf_rn(row[i], row[i], sum);
+    for (uint32_t i = threadIdx.x; i < k; i += kNormLanes) sum = __fmaf_rn(row[i], row[i], sum);
     lanes[threadIdx.x] = sum;
   }
   __syncthreads();
-  for (uint32_t width = kLanes / 2; width >= kWarp; width /= 2) {
-    if (threadIdx.x < width) lanes[threadIdx.x] = __fadd_rn(lanes[threadIdx.x], lanes[threadIdx.x + width]);
-    __syncthreads();
-  }
-  // Every warp does the rest for itself.
-  float sum = lanes[threadIdx.x % kWarp];
-  for (uint32_t width = kWarp / 2; width >= 1; width /= 2) sum = __fadd_rn(sum, __shfl_down_sync(kAll, sum, width));
-  sum = __shfl_sync(kAll, sum, 0);
-  const float mean = __fdiv_rn(sum, static_cast<float>(k));
-  return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps)));
+  return inverse_root_of_mean(fold_norm_lanes(lanes), k, eps);
 }
 
 // The blocks of a row to their places among the records: eight lanes a block, four elements a lane. The row is in shared memory.
@@ -47,8 +38,7 @@ __device__ void write_blocks(const CudaPrepare& p, uint32_t row, const float* x)
     half += __shfl_xor_sync(kAll, half, 2);
     const int32_t other = __shfl_xor_sync(kAll, half, 4), sum = half + other;
     uint8_t* record = group + size_t{b} * kCudaRecord;
-    const uint32_t word = static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 |
-                          static_cast<uint32_t>(q.code[2] & 255) << 16 | static_cast<uint32_t>(q.code[3]) << 24;
+    const uint32_t word = packed_codes(q);
     *reinterpret_cast<uint32_t*>(record + column * 32 + i % 4 * 8 + i / 4 * 4) = word;
     uint8_t* scales = record + 256 + column / 2 * 16 + column % 2 * 4;
     if (i == 0) *reinterpret_cast<float*>(scales) = q.d;
@@ -92,7 +82,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     prepare_groups(const CudaStep* step, const __grid_constant__ CudaPrepare p) {
   release_next();
   wait_for_previous();
-  const uint32_t rows = p.head ? step->head_rows : step->rows, row = p.first_row + blockIdx.y;
+  const uint32_t rows = live_rows(step, p.head), row = p.first_row + blockIdx.y;
   const uint32_t group = (blockIdx.x * kGroupThreads + threadIdx.x) / kWarp;
   if (row >= rows || group * kPlaneGroup >= p.width) return;
   const float* in = p.in + size_t{row + (p.from_head ? step->head_first : 0)} * p.width;
@@ -108,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step
   extern __shared__ __align__(16) float x[];  // the row
   release_next();
   wait_for_previous();
-  const uint32_t rows = p.head ? step->head_rows : step->rows, row = p.first_row + blockIdx.x;
+  const uint32_t rows = live_rows(step, p.head), row = p.first_row + blockIdx.x;
   if (row >= rows) return;
   if (p.parts != nullptr) {
     const uint32_t chunks = (step->position + row) / kSlots + 1;
@@ -125,7 +115,7 @@ __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < p.width; i += kThreads) {
       const float y = __fmul_rn(__fmul_rn(x[i], r), p.weight[i]);
-      x[i] = p.rounded ? rounded_bf16(y) : y;
+      x[i] = rounded_if(p.rounded, y);
     }
     __syncthreads();
   }

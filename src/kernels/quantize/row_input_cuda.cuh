@@ -4,13 +4,13 @@
 
 #include "base/fp.h"
 #include "kernels/cuda/math.cuh"
+#include "kernels/cuda/norm.cuh"
 #include "kernels/quantize/block_cuda.cuh"
 #include "kernels/quantize/prepare_cuda.h"
 
 namespace stet::cuda {
 
 constexpr uint32_t kRowThreads = 512;
-constexpr uint32_t kNormLanes = 256;  // of a norm's sum
 
 // Of a block of 32 activations.
 struct alignas(16) BlockMeta {
@@ -48,15 +48,13 @@ __device__ __forceinline__ void put_quad(const RowInput& r, uint32_t quad, float
   int32_t half = quarter + __shfl_xor_sync(kAll, quarter, 1);
   half += __shfl_xor_sync(kAll, half, 2);
   const int32_t other = __shfl_xor_sync(kAll, half, 4), sum = half + other;
-  reinterpret_cast<uint32_t*>(r.codes)[block * 8 + word % 4 * 2 + word / 4] =
-      static_cast<uint32_t>(q.code[0] & 255) | static_cast<uint32_t>(q.code[1] & 255) << 8 |
-      static_cast<uint32_t>(q.code[2] & 255) << 16 | static_cast<uint32_t>(q.code[3]) << 24;
+  reinterpret_cast<uint32_t*>(r.codes)[block * 8 + word % 4 * 2 + word / 4] = packed_codes(q);
   if (word == 4) r.blocks[block] = {q.d, second(q.d, sum), sum, half};  // half: of the lanes 4 .. 7
 }
 
 __device__ __forceinline__ float normed(float x, float factor, float w, bool rounded) {
   const float y = __fmul_rn(__fmul_rn(x, factor), w);
-  return rounded ? rounded_bf16(y) : y;
+  return rounded_if(rounded, y);
 }
 __device__ __forceinline__ float4 normed(float4 x, float factor, float4 w, bool rounded) {
   return {normed(x.x, factor, w.x, rounded), normed(x.y, factor, w.y, rounded), normed(x.z, factor, w.z, rounded),
@@ -159,20 +157,7 @@ class RowMaker {
       r_.lanes[threadIdx.x] = sum;
     }
     __syncthreads();
-    // Folded in halves, by every warp for itself.
-    float x[8];
-#pragma unroll
-    for (uint32_t i = 0; i < 8; ++i) x[i] = r_.lanes[i * kWarp + threadIdx.x % kWarp];
-#pragma unroll
-    for (uint32_t width = 4; width >= 1; width /= 2)
-#pragma unroll
-      for (uint32_t i = 0; i < width; ++i) x[i] = __fadd_rn(x[i], x[i + width]);
-    float total = x[0];
-#pragma unroll
-    for (uint32_t width = kWarp / 2; width >= 1; width /= 2)
-      total = __fadd_rn(total, __shfl_xor_sync(kAll, total, width));
-    const float mean = __fdiv_rn(total, static_cast<float>(k_));
-    return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps_)));
+    return inverse_root_of_mean(fold_norm_lanes(r_.lanes), k_, eps_);
   }
 
   const RowInput r_;

@@ -12,8 +12,8 @@ constexpr uint32_t kRouteThreads = 256;
 __device__ __forceinline__ float route_score(float logit) {
   const float e = exp_exact(logit < 0.0f ? logit : __fsub_rn(0.0f, logit));
   // 53/128 is kernels/route/route.h's.
-  const float log1p = e < 53.0f / 128.0f ? log_ratio_exact(0.0f, e, __fadd_rn(2.0f, e))
-                                         : log_ratio_exact(1.0f, __fsub_rn(e, 1.0f), __fadd_rn(e, 3.0f));
+  const float log1p = e < 53.0f / 128.0f ? log_ratio(0.0f, e, __fadd_rn(2.0f, e))
+                                         : log_ratio(1.0f, __fsub_rn(e, 1.0f), __fadd_rn(e, 3.0f));
   return __fsqrt_rn(__fadd_rn(logit < 0.0f ? 0.0f : logit, log1p));
 }
 

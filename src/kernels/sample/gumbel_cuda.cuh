@@ -13,16 +13,6 @@ __device__ __forceinline__ float unit_of(uint32_t r) {
   return __fmul_rn(__fadd_rn(high, low), 0x1p-32f);
 }
 
-__device__ __forceinline__ float log_ratio(float e, float numerator, float denominator) {
-  constexpr float c0 = kLog[0], c1 = kLog[1], c2 = kLog[2], c3 = kLog[3];
-  static_assert(kLogTerms == 4);
-  const float z = __fdiv_rn(numerator, denominator), z2 = __fmul_rn(z, z);
-  const float p = __fmaf_rn(__fmaf_rn(__fmaf_rn(c0, z2, c1), z2, c2), z2, c3);
-  const float twice = __fadd_rn(z, z);
-  const float log_m = __fmaf_rn(twice, __fmul_rn(z2, p), twice);
-  return __fmaf_rn(e, kLn2High, __fmaf_rn(e, kLn2Low, log_m));
-}
-
 __device__ __forceinline__ float log_exact(float x) {
   const int32_t bits = __float_as_int(x), e = (bits - kSqrtHalfBits) >> 23;
   const float m = __uint_as_float(static_cast<uint32_t>(bits) - (static_cast<uint32_t>(e) << 23));

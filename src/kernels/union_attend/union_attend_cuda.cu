@@ -19,7 +19,6 @@ struct UnionRows {
   uint32_t keys;   // of a list at most
   uint32_t quads;  // of heads
 
-  __device__ uint32_t pass_rows(const CudaStep* step) const { return u.head ? step->head_rows : step->rows; }
   // Of a quad of heads of a row: [key][4].
   __device__ float* scores(uint32_t row, uint32_t quad) const {
     return u.scores + (size_t{row - first} * quads + quad) * keys * kQuad;
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(kScoreThreads) union_scores(const CudaStep* st
   wait_for_previous();
   const UnionSpec& s = p.u.spec;
   const uint32_t row = p.first + blockIdx.z, dim = s.rows.width, warp = threadIdx.x / kWarp, quad = blockIdx.y * kScoreQuads + warp;
-  if (row >= p.pass_rows(step)) return;
+  if (row >= live_rows(step, p.u.head)) return;
   const UnionKeys<kBlock> keys(p.u, step, row);
   const uint32_t count = keys.list().keys();
   if (blockIdx.x * kTileKeys >= count) return;
@@ -153,7 +152,7 @@ struct ChunkScores {
       if (slot(i) >= n) continue;
       const float p = exp_exact(__fsub_rn(s[i], m));
       sum[i % 2] = __fadd_rn(sum[i % 2], p);
-      weight[i * kWarp + threadIdx.x % kWarp] = kRounded ? rounded_bf16(p) : p;
+      weight[i * kWarp + threadIdx.x % kWarp] = rounded_if(kRounded, p);
     }
     float l = __fadd_rn(sum[0], sum[1]);
 #pragma unroll
@@ -221,53 +220,21 @@ __device__ __forceinline__ void join_chunks(float2 sums, float2 (&o)[kWarps], ui
     const float2 right = {__shfl_down_sync(kAll, sums.x, run), __shfl_down_sync(kAll, sums.y, run)};
     const float top = larger(sums.x, right.x);
     const float a = exp_exact(__fsub_rn(sums.x, top)), b = exp_exact(__fsub_rn(right.x, top));
-    if (lane % (2 * run) == 0 && lane + run < count) sums = {top, __fadd_rn(__fmul_rn(sums.y, a), __fmul_rn(right.y, b))};
+    if (lane % (2 * run) == 0 && lane + run < count) sums = {top, join_two(sums.y, right.y, {a, b})};
 #pragma unroll
     for (uint32_t i = 0; i < kWarps; i += 2 * run) {
-      const float wa = __shfl_sync(kAll, a, i), wb = __shfl_sync(kAll, b, i);
+      const float2 w = {__shfl_sync(kAll, a, i), __shfl_sync(kAll, b, i)};
       if (i + run >= count) continue;
-      o[i] = {__fadd_rn(__fmul_rn(o[i].x, wa), __fmul_rn(o[i + run].x, wb)), __fadd_rn(__fmul_rn(o[i].y, wa), __fmul_rn(o[i + run].y, wb))};
+      o[i] = join_two(o[i], o[i + run], w);
     }
   }
   m = __shfl_sync(kAll, sums.x, 0);
   l = __shfl_sync(kAll, sums.y, 0);
 }
 
-struct JoinedPair {
-  float m, l;
-  float2 o;
-  __device__ void join(const JoinedPair& right) {
-    const float top = larger(m, right.m);
-    const float a = exp_exact(__fsub_rn(m, top)), b = exp_exact(__fsub_rn(right.m, top));
-    m = top;
-    l = __fadd_rn(__fmul_rn(l, a), __fmul_rn(right.l, b));
-    o = {__fadd_rn(__fmul_rn(o.x, a), __fmul_rn(right.o.x, b)), __fadd_rn(__fmul_rn(o.y, a), __fmul_rn(right.o.y, b))};
-  }
-};
-
-// Runs of chunks, joined as they come. (They lie in local memory: only a long list has more than one.)
-class RunTree {
- public:
-  __device__ void push(JoinedPair run) {
-    for (uint32_t bits = count_++; (bits & 1u) != 0; bits >>= 1) {
-      level_[--depth_].join(run);
-      run = level_[depth_];
-    }
-    level_[depth_++] = run;
-  }
-  __device__ JoinedPair finish() {
-    for (; depth_ > 1; --depth_) level_[depth_ - 2].join(level_[depth_ - 1]);
-    return level_[0];
-  }
-
- private:
-  uint32_t count_ = 0, depth_ = 0;
-  JoinedPair level_[kMaxRunLevels];
-};
-
 // The sink, the division and the way back of two neighbouring elements of a head.
 template <bool kRounded>
-__device__ __forceinline__ void finish_pair(const CudaUnion& u, uint32_t head, uint32_t position, uint32_t d, const JoinedPair& all, float* out) {
+__device__ __forceinline__ void finish_pair(const CudaUnion& u, uint32_t head, uint32_t position, uint32_t d, const Joined<float2>& all, float* out) {
   const float sink = u.spec.sinks[head], m = larger(all.m, sink), w = exp_exact(__fsub_rn(all.m, m));
   const float l = __fadd_rn(__fmul_rn(all.l, w), exp_exact(__fsub_rn(sink, m)));
   float2 y = {__fdiv_rn(__fmul_rn(all.o.x, w), l), __fdiv_rn(__fmul_rn(all.o.y, w), l)};
@@ -344,13 +311,13 @@ __global__ void __launch_bounds__(ValueShape<kRounded>::kThreads)
   release_next();
   wait_for_previous();
   const uint32_t row = p.first + blockIdx.z, quad = blockIdx.y, lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  if (row >= p.pass_rows(step)) return;
+  if (row >= live_rows(step, p.u.head)) return;
   const UnionKeys<kBlock> keys(p.u, step, row);
   const UnionList& list = keys.list();
   const uint32_t chunks = list.chunks(), d = blockIdx.x * kSlice + 2 * lane, head = quad * kQuad + warp;
   ChunkValues<kFormat, kRounded, kBlock> values(p, s, d);
-  RunTree tree;
-  JoinedPair all = {};
+  JoinedRuns<float2> tree;
+  Joined<float2> all = {};
   float top = __uint_as_float(0xff800000u);  // of head lane % 4, over all runs before
   for (uint32_t first = 0; first < chunks; first += kWarps) {
     const uint32_t count = min(kWarps, chunks - first);

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kWarp) cache_rows(const CudaStep* step, const 
   release_next();
   wait_for_previous();
   const CacheSpec& spec = p.spec;
-  if (blockIdx.x >= (p.head ? step->head_rows : step->rows)) return;
+  if (blockIdx.x >= live_rows(step, p.head)) return;
   const uint32_t t = step->position + blockIdx.x;
   WarpRow<kRegs> x;
   x.load(p.in + size_t{blockIdx.x} * p.width, p.width);

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kElementThreads)
   release_next();
   wait_for_previous();
   const uint32_t row = blockIdx.y, i = blockIdx.x * kElementThreads + threadIdx.x;
-  if (row < (head ? step->head_rows : step->rows) && i < width) f(*step, row, i);
+  if (row < live_rows(step, head) && i < width) f(*step, row, i);
 }
 
 template <typename F>

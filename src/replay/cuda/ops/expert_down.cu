@@ -46,12 +46,12 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   __shared__ ChosenExperts chosen;
   release_next();
   const uint32_t row = blockIdx.y;
-  if (row >= live_rows(step, p)) return wait_for_previous();
+  if (row >= live_rows(step, p.head)) return wait_for_previous();
   // The routes are there before the wait: expert_gate, which came between, lets nothing begin before they are.
   find_chosen(p, row, chosen);
   const DownTasks tasks = {p, chosen, row};
   const TaskTeam team(cut);
-  Reader reader(cut, tasks, team, shared + threadIdx.x / kWarp * Reader::kBytes);
+  Reader reader({cut, tasks, team}, run_of_share(cut, team), shared + threadIdx.x / kWarp * Reader::kBytes);
   float* partial = reinterpret_cast<float*>(shared + kTaskWarps * Reader::kBytes);
   wait_for_previous();
   const typename Unit::Input x = TaskInput<Unit>::make(reinterpret_cast<uint8_t*>(partial) + cut.partial_bytes(),
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(1024) expert_down_elements(const CudaStep* ste
   release_next();
   wait_for_previous();
   const uint32_t row = blockIdx.y;
-  if (row >= live_rows(step, p)) return;
+  if (row >= live_rows(step, p.head)) return;
   DownSum sum;
   for (uint32_t slot = 0; slot < p.chosen; ++slot) {
     const uint32_t expert = expert_index(__ldcg(p.routes + size_t{row} * 2 * p.chosen + slot), p.experts);

@@ -8,11 +8,9 @@ namespace {
 // swiglu_limit of two sums, weighted: element n of a slot.
 __device__ __forceinline__ void store_gated(const ExpertProduct& p, uint32_t row, uint32_t slot, uint32_t n, float gate, float up) {
   if (n >= p.n) return;
-  gate = rounded_if(p.rounded, gate), up = rounded_if(p.rounded, up);
-  gate = gate > p.limit ? p.limit : gate;
-  up = up > p.limit ? p.limit : up < -p.limit ? -p.limit : up;
+  const float inner = swiglu_limit(rounded_if(p.rounded, gate), rounded_if(p.rounded, up), p.limit);
   const float weight = __ldcg(p.routes + size_t{row} * 2 * p.chosen + p.chosen + slot);
-  p.out[size_t{row} * p.out_width + slot * p.n + n] = rounded_if(p.rounded, __fmul_rn(__fmul_rn(silu(gate), up), weight));
+  p.out[size_t{row} * p.out_width + slot * p.n + n] = rounded_if(p.rounded, __fmul_rn(inner, weight));
 }
 
 // A task is a tile of a slot; its parts are gate and up.
@@ -44,7 +42,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   using Reader = TaskReader<Unit, GateTasks>;
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ ChosenExperts chosen;
-  const uint32_t row = blockIdx.y, rows = live_rows(step, p);
+  const uint32_t row = blockIdx.y, rows = live_rows(step, p.head);
   wait_for_previous();
   // Not earlier: what follows may rely on the routes being there when it begins (expert_down).
   release_next();
@@ -52,7 +50,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   find_chosen(p, row, chosen);
   const GateTasks tasks = {p, chosen, row};
   const TaskTeam team(cut);
-  Reader reader(cut, tasks, team, shared + threadIdx.x / kWarp * Reader::kBytes);
+  Reader reader({cut, tasks, team}, run_of_share(cut, team), shared + threadIdx.x / kWarp * Reader::kBytes);
   float* partial = reinterpret_cast<float*>(shared + kTaskWarps * Reader::kBytes);
   const typename Unit::Input x = TaskInput<Unit>::make(reinterpret_cast<uint8_t*>(partial) + cut.partial_bytes(),
                                                        p.in + size_t{row} * p.in_width, p.k, 1);
@@ -62,7 +60,7 @@ __global__ void __launch_bounds__(kRowThreads, 2)
 template <Format kFormat>
 __global__ void __launch_bounds__(1024) expert_gate_elements(const CudaStep* step, const __grid_constant__ ExpertProduct p) {
   __shared__ float partial[2][kMaxSegments * kTileRows];
-  const uint32_t row = blockIdx.z, slot = blockIdx.y, rows = live_rows(step, p);
+  const uint32_t row = blockIdx.z, slot = blockIdx.y, rows = live_rows(step, p.head);
   wait_for_previous();
   release_next();
   if (row >= rows) return;

@@ -22,10 +22,8 @@ struct Grouped {
   bool head, rounded;
 };
 
-__device__ __forceinline__ uint32_t live_rows(const CudaStep* step, const Grouped& p) { return p.head ? step->head_rows : step->rows; }
-
 __device__ __forceinline__ void store(const Grouped& p, uint32_t row, uint32_t n, float sum) {
-  if (n < p.rows) p.out[size_t{row} * p.out_width + n] = p.rounded ? rounded_bf16(sum) : sum;
+  if (n < p.rows) p.out[size_t{row} * p.out_width + n] = rounded_if(p.rounded, sum);
 }
 
 // ---- weights that are read as floats, groups of any size
@@ -36,7 +34,7 @@ __global__ void __launch_bounds__(1024) grouped_elements(const CudaStep* step, c
   release_next();
   wait_for_previous();
   const uint32_t row = blockIdx.y, n = blockIdx.x * kTileRows + threadIdx.x % kTileRows;
-  if (row >= live_rows(step, p)) return;
+  if (row >= live_rows(step, p.head)) return;
   const float* x = p.in + size_t{row} * p.in_width + size_t{min(n, p.rows - 1) / p.group_rows} * p.k;
   partial[threadIdx.x] = element_sum<kFormat>(p.tiles + blockIdx.x * p.tile_bytes, p.k, p.segments, x);
   __syncthreads();
@@ -68,10 +66,10 @@ __global__ void __launch_bounds__(kRowThreads, 2)
   extern __shared__ __align__(128) uint8_t shared[];
   release_next();
   const uint32_t row = blockIdx.y;
-  if (row >= live_rows(step, p)) return wait_for_previous();
+  if (row >= live_rows(step, p.head)) return wait_for_previous();
   const GroupTasks tasks = {p, row, groups_of_tile(p.group_rows)};
   const TaskTeam team(cut);
-  Reader reader(cut, tasks, team, shared + threadIdx.x / kWarp * Reader::kBytes);
+  Reader reader({cut, tasks, team}, run_of_share(cut, team), shared + threadIdx.x / kWarp * Reader::kBytes);
   float* partial = reinterpret_cast<float*>(shared + kTaskWarps * Reader::kBytes);
   wait_for_previous();
   const typename Unit::Input x = TaskInput<Unit>::make(reinterpret_cast<uint8_t*>(partial) + cut.partial_bytes(),
@@ -89,11 +87,6 @@ struct DecodedCut {
   uint32_t runs;   // of segments that a warp does one after the other
   __host__ __device__ uint32_t tiles() const { return kGroupedWarps / warps; }
 };
-
-// Segments lie one behind the other, `stride` floats apart.
-__device__ __forceinline__ float tree_of_decoded(const float* partial, uint32_t segments, uint32_t stride) {
-  return segments == 64 ? tree_of<64>(partial, stride) : tree_sum(partial, segments, stride);
-}
 
 template <uint32_t kColumns>
 __device__ __forceinline__ void leave(const float (&acc)[2][kColumns], float* partial) {
@@ -119,7 +112,7 @@ __global__ void __launch_bounds__(kGroupedThreads, 2)
   uint32_t segment = segment_of(0);
   DecodedChunks chunks = chunks_of(segment);
   wait_for_previous();
-  const uint32_t rows = live_rows(step, p), first_row = blockIdx.y * kColumns;
+  const uint32_t rows = live_rows(step, p.head), first_row = blockIdx.y * kColumns;
   if (first_row >= rows) return;
   const uint32_t columns = min(kColumns, rows - first_row), group = first_tile * kTileRows / p.group_rows;
   for (uint32_t c = 0; c < columns; ++c) {
@@ -138,7 +131,7 @@ __global__ void __launch_bounds__(kGroupedThreads, 2)
   for (uint32_t o = threadIdx.x; o < cut.tiles() * columns * kTileRows; o += kGroupedThreads) {
     const uint32_t r = o % kTileRows, c = o / kTileRows % columns, t = o / kTileRows / columns;
     const float* sums = partial + (t * p.segments * kColumns + c) * kTileRows + r;
-    store(p, first_row + c, (first_tile + t) * kTileRows + r, tree_of_decoded(sums, p.segments, kColumns * kTileRows));
+    store(p, first_row + c, (first_tile + t) * kTileRows + r, tree_of_segments(sums, p.segments, kColumns * kTileRows));
   }
 }
 

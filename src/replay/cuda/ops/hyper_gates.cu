@@ -16,11 +16,11 @@ struct Gates {
 // A row a block.
 template <uint32_t kSide>
 __global__ void __launch_bounds__(kGateThreads) gates_of_rows(const CudaStep* step, const __grid_constant__ Gates g) {
-  __shared__ float lanes[kGateLanes];
+  __shared__ float lanes[kNormLanes];
   release_next();
   wait_for_previous();
   const size_t row = blockIdx.x;
-  if (row >= (g.head ? step->head_rows : step->rows)) return;
+  if (row >= live_rows(step, g.head)) return;
   hyper_gates_row<kSide>(g.spec, g.streams + row * g.width, g.width, g.mix + row * g.outputs, g.out + row * g.outputs, lanes);
 }
 

@@ -12,7 +12,7 @@ struct Mix {
   bool rounded;
   __device__ void operator()(const CudaStep&, uint32_t row, uint32_t i) const {
     const float y = hyper_mixed<kMost>(m, streams + size_t{row} * m * hidden, hidden, gates + size_t{row} * gates_width, i);
-    out[size_t{row} * hidden + i] = rounded ? rounded_bf16(y) : y;
+    out[size_t{row} * hidden + i] = rounded_if(rounded, y);
   }
 };
 

@@ -14,7 +14,7 @@ struct MeanStreams {
     float sum = x[0];
     for (uint32_t j = 1; j < streams; ++j) sum = __fadd_rn(sum, x[size_t{j} * width]);
     const float mean = __fdiv_rn(sum, static_cast<float>(streams));
-    out[size_t{row} * width + i] = rounded ? rounded_bf16(mean) : mean;
+    out[size_t{row} * width + i] = rounded_if(rounded, mean);
   }
 };
 

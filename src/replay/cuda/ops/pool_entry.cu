@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kRegs * kWarp) pool_entries(const CudaStep* st
   __shared__ float pooled[kRegs * kWarp];
   release_next();
   wait_for_previous();
-  if (blockIdx.x >= (p.head ? step->head_rows : step->rows)) return;
+  if (blockIdx.x >= live_rows(step, p.head)) return;
   const PoolSpec& pool = p.spec.pool;
   const uint32_t t = step->position + blockIdx.x, size = pool.size(), ratio = pool.ratio(), d = threadIdx.x;
   float* out = p.out + size_t{blockIdx.x} * size;

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kRoundWarps * kWarp) round_runs(const CudaStep
   release_next();
   wait_for_previous();
   const uint32_t groups = (p.run + kPlaneGroup - 1) / kPlaneGroup, i = blockIdx.x * kRoundWarps + threadIdx.x / kWarp;
-  if (blockIdx.y >= (p.head ? step->head_rows : step->rows) || i >= groups * p.runs) return;
+  if (blockIdx.y >= live_rows(step, p.head) || i >= groups * p.runs) return;
   const uint32_t first = i % groups * kPlaneGroup;
   const size_t at = (size_t{blockIdx.y} * p.runs + i / groups) * p.run + first;
   WarpRow<kPlaneGroup / kWarp> x;

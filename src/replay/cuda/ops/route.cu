@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kRouteThreads) route_rows(const CudaStep* step
   release_next();
   wait_for_previous();
   const uint32_t row = blockIdx.x, n = p.spec.chosen;
-  if (row >= (p.head ? step->head_rows : step->rows)) return;
+  if (row >= live_rows(step, p.head)) return;
   const float* logits = p.logits + size_t{row} * p.spec.experts;
   if (p.table == nullptr) {
     route_best(p.spec, logits, best, ids);
@@ -35,15 +35,6 @@ __global__ void __launch_bounds__(kRouteThreads) route_rows(const CudaStep* step
   route_weights(p.spec, logits, ids, score, p.out + size_t{row} * 2 * n);
 }
 
-template <Format kTable>
-void launch_table(const CudaLaunch& on, const CudaStep* step, uint32_t rows, const RouteRows& p) {
-  if constexpr (!kHasElements<kTable>) {
-    fail_cuda_format("table", static_cast<uint32_t>(kTable));
-  } else {
-    launch(on, route_rows<kTable>, dim3(rows), kRouteThreads, 0, step, p);
-  }
-}
-
 }  // namespace
 }  // namespace stet::cuda
 
@@ -52,17 +43,14 @@ namespace stet {
 void launch_route(const CudaLaunch& on, const CudaStep* step, const CudaRowOp& op) {
   const RouteSpec& spec = std::get<RouteSpec>(op.spec);
   cuda::RouteRows p = {op.in, op.out, spec, nullptr, 0, 0, op.head};
-  if (spec.bias != nullptr) return cuda::launch_table<Format::f32>(on, step, op.rows, p);
-  p.table = op.matrix.data;
-  p.columns = op.matrix.cols;
-  p.tile_bytes = op.matrix.tile_bytes();
-  switch (op.matrix.format) {
-#define FORMAT(id, name, ggml) \
-  case Format::id:             \
-    return cuda::launch_table<Format::id>(on, step, op.rows, p);
-#include "formats/formats.def"
-#undef FORMAT
+  if (spec.bias == nullptr) {
+    p.table = op.matrix.data;
+    p.columns = op.matrix.cols;
+    p.tile_bytes = op.matrix.tile_bytes();
   }
+  cuda::with_elements(spec.bias == nullptr ? op.matrix.format : Format::f32, [&]<Format kTable>() {
+    cuda::launch(on, cuda::route_rows<kTable>, dim3(op.rows), cuda::kRouteThreads, 0, step, p);
+  });
 }
 
 }  // namespace stet

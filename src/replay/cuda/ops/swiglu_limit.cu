@@ -11,13 +11,9 @@ struct SwigluLimit {
   uint32_t width;
   float limit;
   bool rounded;
-  // The comparisons are those of swiglu_limit_ref: a NaN stays one.
   __device__ void operator()(const CudaStep&, uint32_t row, uint32_t i) const {
     const size_t at = size_t{row} * width + i;
-    const float g = gate[at], u = up[at];
-    const float clamped_gate = g > limit ? limit : g, clamped_up = u > limit ? limit : u < -limit ? -limit : u;
-    const float y = __fmul_rn(silu(clamped_gate), clamped_up);
-    out[at] = rounded ? rounded_bf16(y) : y;
+    out[at] = rounded_if(rounded, swiglu_limit(gate[at], up[at], limit));
   }
 };
 

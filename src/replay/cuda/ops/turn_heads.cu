@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kTurnWarps * kWarp) turn_heads(const CudaStep*
   wait_for_previous();
   const HeadsSpec& spec = p.spec;
   const uint32_t head = blockIdx.x * kTurnWarps + threadIdx.x / kWarp, row = blockIdx.y;
-  if (row >= (p.head ? step->head_rows : step->rows) || head >= p.heads) return;
+  if (row >= live_rows(step, p.head) || head >= p.heads) return;
   const size_t at = (size_t{row} * p.heads + head) * spec.head_dim;
   WarpRow<kRegs> x;
   x.load(p.in + at, spec.head_dim);
