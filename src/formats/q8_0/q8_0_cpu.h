@@ -5,7 +5,7 @@ namespace stet::STET_ISA {
 
 template <>
 struct CpuWeights<Format::q8_0> {
-  static constexpr uint32_t kCodes = 512, kScales = 32, kAhead = 0;
+  static constexpr uint32_t kCodes = 512, kScales = 32, kAhead = 2048;
 
   template <int C>
   static void accumulate(const uint8_t* codes, const uint8_t* scales, const uint8_t* record, F* acc) {

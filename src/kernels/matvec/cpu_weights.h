@@ -11,9 +11,8 @@ constexpr int kTileVectors = 16 / kLanes;  // vectors that make the 16 rows of a
 
 // Each format specialises this. An integer format has
 //   kCodes, kScales    bytes of a block of 16 rows
-//   kAhead             bytes that reading runs ahead of use for one row of x; 0: the processor's own prefetcher does as
-//   well accumulate<C>(codes, scales, record, acc)   adds the block's terms of C activation rows: acc[row *
-//   kTileVectors + vector]
+//   kAhead             bytes that reading runs ahead of use for one row of x
+//   accumulate<C>(codes, scales, record, acc)   adds the block's terms of C activation rows: acc[row * kTileVectors + vector]
 // one that e4m3 activations multiply also
 //   kPlanes            true
 //   accumulate_planes<C>(codes, scales, record, acc)   the same of their records

@@ -9,9 +9,9 @@
 
 namespace stet::STET_ISA {
 
-// Several rows of x keep a core busy between two loads of weights, and the processor's own prefetcher then falls behind, whatever
-// the format: 8 rows of Q8_0 took 110 ms without asking ahead and 63 with (docs/performance.md).
-constexpr uint32_t kAheadOfRows = 8192;
+// The processor's own prefetcher does not keep up, least of all where several rows of x keep the core busy between two loads: 8 rows
+// of Q8_0 took 110 ms without asking ahead and 63 with (docs/performance.md).
+constexpr uint32_t kAheadOfRows = 8192, kAheadOfFloats = 8192;
 
 // Balanced pairwise tree over partials that arrive in order: a binary counter of subtrees.
 template <int kWidth>
@@ -33,11 +33,10 @@ struct SegmentTree {
 
 constexpr int kHalves = static_cast<int>(kTileRows) / kLanes;  // vectors that make the 16 rows of a tile
 
-// Asks for the bytes that are read kAhead later; 0: the processor's own prefetcher does as well (docs/performance.md).
+// Asks for the bytes that are read kAhead later.
 template <uint32_t kAhead>
 inline void prefetch_span(const uint8_t* p, uint32_t bytes) {
-  if constexpr (kAhead != 0)
-    for (uint32_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p) + kAhead + i, _MM_HINT_T0);
+  for (uint32_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p) + kAhead + i, _MM_HINT_T0);
 }
 
 template <typename Weights, ActKind kInput, int C, bool kPrefetch>
@@ -72,7 +71,7 @@ void integer_tile(const uint8_t* tile, uint32_t k, const uint8_t* x, F* out) {
   for (int i = 0; i < C * kHalves; ++i) out[i] = tree.root()[i];
 }
 
-template <typename Weights, int C>
+template <typename Weights, int C, bool kPrefetch>
 void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out) {
   const uint32_t chunks = chunk_count(k), segments = segment_count(k, false);
   const float* x = reinterpret_cast<const float*>(x_bytes);
@@ -84,6 +83,7 @@ void float_tile(const uint8_t* tile, uint32_t k, const uint8_t* x_bytes, F* out)
     for (F& a : acc) a = zero();
     const uint32_t limit = segment_begin(s + 1, segments, chunks) * kChunk;
     for (const uint32_t end = limit < k ? limit : k; i < end; ++i, x += C) {
+      if constexpr (kPrefetch) prefetch_span<kAheadOfFloats>(tile, kTileRows * Weights::kBytes);
       STET_UNROLL
       for (int h = 0; h < kHalves; ++h) {
         const F w = Weights::decode(tile + h * kLanes * Weights::kBytes);
@@ -104,7 +104,7 @@ void tile_group(const uint8_t* tile, uint32_t k, const uint8_t* x, float* out) {
   if constexpr (kInput != ActKind::f32) {
     integer_tile<Weights, kInput, C, kPrefetch>(tile, k, x, sums);
   } else {
-    float_tile<Weights, C>(tile, k, x, sums);
+    float_tile<Weights, C, kPrefetch>(tile, k, x, sums);
   }
   STET_UNROLL
   for (int c = 0; c < C; ++c)
