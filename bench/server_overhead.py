@@ -5,13 +5,15 @@
 
 Each round runs A B B A, every run in a fresh process with the same flags and the same greedy prompt:
   A  stet run --json        decode_tokens_per_second: the tokens after the first cycle over the time since
-  B  stet serve             the same of one stream with cycle_events, by the client's clock when each event came
+  B  stet serve             the same of one stream with cycle_events, by the times when its cycles were committed (`stet.server_ns`)
 and gives two ratios B/A of the time of a token, so that a drift that is linear in time cancels in their mean. The ids of all
-runs must be equal. Shown are the median of the ratios and the order statistics that enclose it with 95 %.
+runs must be equal. Shown are the median of the ratios and the order statistics that enclose it with 95 %. The client of B sleeps until the
+answer is complete: it shares the processors with the decoder, and what it takes of them is not the server's.
 
-Latency is the time from `stet.server_ns` (CLOCK_MONOTONIC when the cycle was committed) until its bytes were in the client's
-socket: the kernel stamps what it receives (SO_TIMESTAMPNS, moved from CLOCK_REALTIME by the difference of both clocks). The time
-until the client had read the bytes is shown beside it; that one has the client's own wait for a processor in it.
+Then one stream a round goes to a client that wakes for every event. Latency is the time from `stet.server_ns` (CLOCK_MONOTONIC) until
+an event's bytes were in that client's socket: the kernel stamps what it receives (SO_TIMESTAMPNS, moved from CLOCK_REALTIME by the
+difference of both clocks). The time until the client had read the bytes is shown beside it, with the client's own wait for a processor
+in it, and what such a client adds to the time of a token.
 
 Prints a table and one JSON object. Exit code 1 when ids differ. Standard library only.
 """
@@ -61,31 +63,34 @@ class Bench:
         self.ids.append(answer["token_ids"])
         return 1.0 / answer["decode_tokens_per_second"]
 
-    def serve(self) -> float:
-        """Seconds a token at the client of `stet serve`."""
+    def serve(self, wakes: bool) -> float:
+        """Seconds a token of `stet serve`, with a client that wakes for every event or sleeps until the end."""
         server = Served(self.args.program, str(self.args.model), [*self.flags, "-q"], self.environment)
         try:
-            cycles = self.stream(server)
+            cycles = self.stream(server, wakes)
         finally:
             server.end()
         self.ids.append([i for cycle in cycles for i in cycle["token_ids"]])
-        for cycle in cycles:
+        for cycle in cycles if wakes else []:
             self.socket_ms.append((cycle["socket_ns"] - cycle["server_ns"]) / 1e6)
             self.client_ms.append((cycle["client_ns"] - cycle["server_ns"]) / 1e6)
         tokens = len(self.ids[-1]) - len(cycles[0]["token_ids"])
-        return (cycles[-1]["client_ns"] - cycles[0]["client_ns"]) / 1e9 / tokens
+        return (cycles[-1]["server_ns"] - cycles[0]["server_ns"]) / 1e9 / tokens
 
-    def stream(self, server: Served) -> list[dict]:
+    def stream(self, server: Served, wakes: bool) -> list[dict]:
         """The cycles of one answer, each with the times at which its bytes were there."""
         fields = {"prompt": PROMPT, "max_tokens": self.args.tokens, "ignore_eos": True, "stream": True, "cycle_events": True}
-        data = wire.request(server.address, "POST", "/v1/completions", json.dumps(fields).encode())
+        data = wire.request(server.address, "POST", "/v1/completions", json.dumps(fields).encode(), (("Connection", "close"),))
         offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
         pieces: list[tuple[bytes, int, int]] = []
         with socket.create_connection(server.address, timeout=120) as line:
             line.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+            if not wakes:
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 20)  # more than the answer: the end of the connection wakes it
             line.sendall(data)
             while not pieces or not pieces[-1][0].endswith(b"0\r\n\r\n"):
-                got, control, _, _ = line.recvmsg(1 << 16, 256)
+                got, control, _, _ = line.recvmsg(1 << 16 if wakes else 1 << 21, 256)
                 now = time.monotonic_ns()
                 if not got:
                     sys.exit("the server closed the connection")
@@ -98,13 +103,13 @@ class Bench:
 
     def main(self) -> int:
         ratios: list[float] = []
-        arms: dict[str, list[float]] = {"run": [], "serve": []}
-        self.run(), self.serve()  # weights are packed and in the page cache from here on
-        self.socket_ms.clear(), self.client_ms.clear()
+        arms: dict[str, list[float]] = {"run": [], "serve": [], "woken": []}
+        self.run(), self.serve(False)  # weights are packed and in the page cache from here on
         for number in range(self.args.rounds):
-            a1, b1, b2, a2 = self.run(), self.serve(), self.serve(), self.run()
+            a1, b1, b2, a2 = self.run(), self.serve(False), self.serve(False), self.run()
             arms["run"] += [a1, a2]
             arms["serve"] += [b1, b2]
+            arms["woken"].append(self.serve(True))
             ratios += [b1 / a1, b2 / a2]
             print(f"round {number + 1}: run {1 / a1:.1f} {1 / a2:.1f}, serve {1 / b1:.1f} {1 / b2:.1f} tokens/s", file=sys.stderr)
         return self.tell(ratios, arms)
@@ -115,12 +120,14 @@ class Bench:
         result = {
             "model": pathlib.Path(self.args.model).name, "tokens": self.args.tokens, "rounds": self.args.rounds, "draft": self.args.draft,
             "run_tokens_per_second": 1 / statistics.median(arms["run"]), "serve_tokens_per_second": 1 / statistics.median(arms["serve"]),
+            "woken_client_tokens_per_second": 1 / statistics.median(arms["woken"]),
             "time_ratio": statistics.median(ratios), "interval": [low, high], "interval_covers_95_percent": covered,
             "ids_equal": equal, "to_socket_ms": quantiles(self.socket_ms), "to_client_ms": quantiles(self.client_ms),
             "load": os.getloadavg(),
         }  # fmt: skip
         added = result["time_ratio"] - 1
-        print(f"stet run {result['run_tokens_per_second']:.1f}, stet serve {result['serve_tokens_per_second']:.1f} tokens/s")
+        print(f"stet run {result['run_tokens_per_second']:.1f}, stet serve {result['serve_tokens_per_second']:.1f} tokens/s"
+              f" ({result['woken_client_tokens_per_second']:.1f} with a client beside it that wakes for every event)")
         print(f"the server adds {100 * added:+.2f} % ({100 * (low - 1):+.2f} .. {100 * (high - 1):+.2f}); at most {100 * ALLOWED_ADDED:.0f}")
         for name, what in (("to_socket_ms", "in the client's socket"), ("to_client_ms", "read by the client")):
             shown = ", ".join(f"{key} {value:.3f}" for key, value in result[name].items())

@@ -4,13 +4,58 @@
 namespace stet::STET_ISA {
 
 // dot_vnni.h says what these compute.
-static inline I dot_nibbles(const I w[8], const int8_t* q, I bias) {
-  // Eight pair sums of at most 2 * 15 * 127 add up to 30480 in 16 bits.
-  __m256i s = _mm256_maddubs_epi16(w[0], bytes4(q));
-  STET_UNROLL
-  for (int g = 1; g < 8; ++g) s = _mm256_add_epi16(s, _mm256_maddubs_epi16(w[g], bytes4(q + 4 * g)));
-  return iadd(_mm256_madd_epi16(s, _mm256_set1_epi16(1)), bias);
-}
+template <int kRows, int kVectors>
+struct NibbleDots {
+  I sum[kRows][kVectors];  // of pairs, in 16 bits: eight of at most 2 * 15 * 127 add up to 30480
+
+  NibbleDots() {
+    STET_UNROLL
+    for (auto& row : sum)
+      STET_UNROLL
+      for (I& s : row) s = izero();
+  }
+  template <typename At>
+  void add(const I (&w)[kVectors], const At& at) {
+    STET_UNROLL
+    for (int c = 0; c < kRows; ++c) {
+      const I x = bytes4(at(c));
+      STET_UNROLL
+      for (int h = 0; h < kVectors; ++h) sum[c][h] = _mm256_add_epi16(sum[c][h], _mm256_maddubs_epi16(w[h], x));
+    }
+  }
+  I total(int row, int vector, I bias) const { return iadd(_mm256_madd_epi16(sum[row][vector], _mm256_set1_epi16(1)), bias); }
+};
+
+// |w| times (x with the sign of w): a pair sum is at most 2 * 128 * 127 = 32512. The bias is for the other form.
+template <int kRows, int kVectors>
+struct OffsetDots {
+  I sum[kRows][kVectors];
+
+  OffsetDots() {
+    STET_UNROLL
+    for (auto& row : sum)
+      STET_UNROLL
+      for (I& s : row) s = izero();
+  }
+  template <typename At>
+  void add(const I (&bytes)[kVectors], const At& at) {
+    I w[kVectors], magnitude[kVectors];
+    STET_UNROLL
+    for (int h = 0; h < kVectors; ++h) {
+      w[h] = ixor(bytes[h], iset1(static_cast<int32_t>(0x80808080u)));
+      magnitude[h] = _mm256_abs_epi8(w[h]);  // |-128| is 128 as an unsigned byte
+    }
+    STET_UNROLL
+    for (int c = 0; c < kRows; ++c) {
+      const I x = bytes4(at(c));
+      STET_UNROLL
+      for (int h = 0; h < kVectors; ++h) sum[c][h] = dot4(sum[c][h], magnitude[h], _mm256_sign_epi8(x, w[h]));
+    }
+  }
+  I total(int row, int vector, I) const { return sum[row][vector]; }
+};
+
+constexpr int kDotRows = 4;
 
 struct OffsetBytes {
   I w[8];

@@ -3,13 +3,38 @@
 
 namespace stet::STET_ISA {
 
-// bias + the dot products of 32 codes of 4 bits (w[g]: columns 4g .. 4g + 3 of each lane's row) and q[0..31]. Exact.
-static inline I dot_nibbles(const I w[8], const int8_t* q, I bias) {
-  I s = bias;
-  STET_UNROLL
-  for (int g = 0; g < 8; ++g) s = dot4(s, w[g], bytes4(q + 4 * g));
-  return s;
-}
+// Dot products of kRows rows of x with weights that come four columns at a time, as kVectors vectors of rows: what is loaded of x serves all
+// of them. Exact.
+template <int kRows, int kVectors>
+struct NibbleDots {
+  I sum[kRows][kVectors];
+
+  NibbleDots() {
+    STET_UNROLL
+    for (auto& row : sum)
+      STET_UNROLL
+      for (I& s : row) s = izero();
+  }
+  // w: codes below 16. at(row): the row's x, of the same columns.
+  template <typename At>
+  void add(const I (&w)[kVectors], const At& at) {
+    STET_UNROLL
+    for (int c = 0; c < kRows; ++c) {
+      const I x = bytes4(at(c));
+      STET_UNROLL
+      for (int h = 0; h < kVectors; ++h) sum[c][h] = dot4(sum[c][h], w[h], x);
+    }
+  }
+  // bias: what the codes' offset takes away.
+  I total(int row, int vector, I bias) const { return iadd(sum[row][vector], bias); }
+};
+
+// The same with bytes that stand for byte - 128; the bias is -128 * sum(x).
+template <int kRows, int kVectors>
+using OffsetDots = NibbleDots<kRows, kVectors>;
+
+// Rows for which sums, weights and x have room in the registers.
+constexpr int kDotRows = kLanes == 8 ? 4 : 8;
 
 // 32 columns of bytes that stand for byte - 128, [g = 0..7][row][4 columns] with 64 bytes from one g to the next.
 struct OffsetBytes {
