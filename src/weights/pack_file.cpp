@@ -74,6 +74,7 @@ void verify_pack_data(const MappedFile& file, const PackHeader& header, WorkerPo
       if (into == nullptr) scratch.resize(piece.bytes);
       const std::span<std::byte> copy(into == nullptr ? scratch.data() : into + offset, piece.bytes);
       file.read(header.data_start + offset, copy);
+      if (into != nullptr) file.release(header.data_start + offset, piece.bytes);  // else both are resident
       sums[index] = xxh3(copy.data(), copy.size());
       meter.add(piece.bytes);
       if (worker.index() == 0) meter.show();
