@@ -59,33 +59,6 @@ struct BlockInput {
   int32_t sum[2];   // of their codes
 };
 
-// c = a * b + c over 32 columns, unsigned weights, signed activations.
-__device__ __forceinline__ void mma32(int32_t c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// The same over 16 columns.
-__device__ __forceinline__ void mma16(int32_t c[4], uint32_t a0, uint32_t a1, uint32_t b0) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-               : "r"(a0), "r"(a1), "r"(b0));
-}
-
-// out = a * b + c, c left as it is.
-__device__ __forceinline__ void mma32(int32_t out[4], const uint32_t a[4], uint32_t b0, uint32_t b1,
-                                      const int32_t c[4]) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-      : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
-}
-__device__ __forceinline__ void mma16(int32_t out[4], uint32_t a0, uint32_t a1, uint32_t b0, const int32_t c[4]) {
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
-      : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-      : "r"(a0), "r"(a1), "r"(b0), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
-}
-
 // Integers below 2^22 in size become floats by their place in the mantissa of 1.5 * 2^23: the sum starts there.
 constexpr int32_t kIntegerInFloat = 0x4b400000;
 __device__ __forceinline__ float float_of_sum(int32_t c) { return __fsub_rn(__int_as_float(c), 12582912.0f); }

@@ -5,38 +5,14 @@
 
 namespace stet::cuda {
 
-__device__ __forceinline__ uint32_t add_pair(uint32_t a, uint32_t b) {
-  uint32_t c;
-  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
-  return c;
-}
-__device__ __forceinline__ uint32_t sub_pair(uint32_t a, uint32_t b) {
-  uint32_t c;
-  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
-  return c;
-}
-__device__ __forceinline__ uint32_t mul_pair(uint32_t a, uint32_t b) {
-  uint32_t c;
-  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
-  return c;
-}
-
-// The values of codes 2 * half and 2 * half + 1 of a word of four e4m3 codes.
+#if __CUDA_ARCH__ < 890
+// The values of codes 2 * half and 2 * half + 1 of a word of four e4m3 codes: a code seven bits up is an f16, subnormal or not, of 2^-8
+// times its value; its sign goes one bit further.
 __device__ __forceinline__ uint32_t e4m3_pair(uint32_t codes, uint32_t half) {
-#if __CUDA_ARCH__ >= 890
-  uint32_t pair;
-  if (half == 0) {
-    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.rn.f16x2.e4m3x2 %0, low; }" : "=r"(pair) : "r"(codes));
-  } else {
-    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.rn.f16x2.e4m3x2 %0, high; }" : "=r"(pair) : "r"(codes));
-  }
-  return pair;
-#else
-  // An e4m3 code seven bits up is an f16, subnormal or not, of 2^-8 times its value; its sign goes one bit further.
   const uint32_t spread = __byte_perm(codes, 0, half == 0 ? 0x1404 : 0x3424);
   return mul_pair((spread & 0x80008000u) | (spread >> 1 & 0x3f803f80u), 0x5c005c00u);
-#endif
 }
+#endif
 
 // e4m3 values as whole part and fraction, both with the value's sign.
 struct PlanePair {
@@ -46,11 +22,8 @@ __device__ __forceinline__ PlanePair planes_of_pair(uint32_t values) {
   // From 1024 on the last bit of an f16 is 1. Adding 1023.5 to a size of 1 or more rounds it down if something is added that
   // decides ties and reaches no other: (1 + 2^-10) * size + 1023.5, for fractions of a size above 1 end at 7/8, and 448 * 2^-10
   // is less than a half. Sizes below 1 become 1023.5 or 1024, which the clamp makes zero.
-  uint32_t lifted, size;
-  asm("{ .reg .b32 size; abs.f16x2 size, %1; fma.rn.f16x2 %0, size, %2, %3; }"
-      : "=r"(lifted)
-      : "r"(values), "r"(0x3c013c01u), "r"(0x63ff63ffu));
-  asm("fma.rn.relu.f16x2 %0, %1, %2, %3;" : "=r"(size) : "r"(lifted), "r"(0x3c003c00u), "r"(0xe400e400u));
+  const uint32_t lifted = fma_size_pair(values, 0x3c013c01u, 0x63ff63ffu);
+  const uint32_t size = fma_relu_pair(lifted, 0x3c003c00u, 0xe400e400u);
   const uint32_t whole = size | (values & 0x80008000u);
   return {whole, sub_pair(values, whole)};
 }
@@ -59,13 +32,6 @@ __device__ __forceinline__ PlanePair planes_of_pair(uint32_t values) {
 __device__ __forceinline__ uint32_t int8_pair(uint32_t codes, uint32_t half) {
   // 1024 + (code + 128), less 1152.
   return sub_pair(__byte_perm(codes ^ 0x80808080u, 0x64646464u, half == 0 ? 0x4140 : 0x4342), 0x64806480u);
-}
-
-// out = a * b + c over 16 columns, f32 sums.
-__device__ __forceinline__ void mma_f16(float out[4], const uint32_t a[4], uint32_t b0, uint32_t b1, const float c[4]) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-      : "=f"(out[0]), "=f"(out[1]), "=f"(out[2]), "=f"(out[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
 }  // namespace stet::cuda

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/cuda/cuda_error.h"
+#include "base/cuda/instructions.cuh"
 #include "base/cuda/launch.h"
 
 namespace stet::cuda {
@@ -15,49 +16,16 @@ constexpr uint32_t kWarp = 32;
 constexpr uint32_t kAll = 0xffffffffu;
 
 // The next kernel of the stream may begin: everything it does before its own wait() depends on nothing.
-__device__ __forceinline__ void release_next() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
+__device__ __forceinline__ void release_next() { launch_dependents(); }
 
 // Rows of the step that a list works on: those of the pass, or, of a head list, those whose logits are wanted.
 __device__ __forceinline__ uint32_t live_rows(const CudaStep* step, bool head) { return head ? step->head_rows : step->rows; }
 
 // Until here nothing may be read that an earlier kernel writes, and nothing written at all. Every thread of every
 // kernel calls it: a kernel that ended without it would let its successor overtake its predecessor.
-__device__ __forceinline__ void wait_for_previous() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
+__device__ __forceinline__ void wait_for_previous() { wait_for_dependencies(); }
 
-__device__ __forceinline__ uint32_t shared_address(const void* p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-
-// 16 bytes, both sides aligned; past the first cache, which holds activations.
-__device__ __forceinline__ void copy_async16(void* shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
-               : "memory");
-}
-// Brings bytes that will be read soon into the second cache; both numbers are multiples of 16. Devices before sm_90 wait until they are read.
-__device__ __forceinline__ void prefetch_second(const void* global, uint32_t bytes) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
-#endif
-}
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most kPending groups of this thread are in flight.
-template <int kPending>
-__device__ __forceinline__ void copy_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
-// A barrier of `threads` threads of a block; 0 is __syncthreads().
-__device__ __forceinline__ void barrier(uint32_t id, uint32_t threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
+__device__ __forceinline__ void copy_async16(void* shared, const void* global) { copy_async16(shared_address(shared), global); }
 
 // Bits as f32_to_f16 of base/fp.h gives them: the instruction forgets what a NaN was.
 __device__ __forceinline__ uint16_t f16_bits(float x) {

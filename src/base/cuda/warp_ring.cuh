@@ -7,28 +7,9 @@
 
 namespace stet::cuda {
 
-// A barrier in shared memory (mbarrier): `count` arrivals end a phase; the first phase has parity 0.
-__device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t count) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
-  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(barrier) : "memory");
-}
 // Until the phase of that parity has ended.
 __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
-  uint32_t done = 0;
-  while (done == 0) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
-#else
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
-#endif
+  while (!barrier_passed(barrier, parity)) {
   }
 }
 
@@ -47,10 +28,10 @@ class WarpRing {
     if (threadIdx.x % kWarp == 0) {
 #pragma unroll
       for (uint32_t i = 0; i < kStages; ++i) barrier_init(barriers_ + i * 8, kRuns);
-      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      fence_bulk();
     }
     // Weights are read once a pass: what passes share stays in the second cache.
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy_));
+    policy_ = read_once_policy();
     __syncwarp();
 #endif
   }
@@ -61,17 +42,11 @@ class WarpRing {
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x % kLanes == 0) {
       const uint32_t barrier = barriers_ + asked_ * 8;
-      asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-      if (bytes != 0)
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], "
-            "%4;" ::"r"(to),
-            "l"(from), "r"(bytes), "r"(barrier), "l"(policy_)
-            : "memory");
+      barrier_expect(barrier, bytes);
+      if (bytes != 0) copy_bulk(to, from, bytes, barrier, policy_);
     }
 #else
-    for (uint32_t i = threadIdx.x % kLanes * 16; i < bytes; i += kLanes * 16)
-      asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to + i), "l"(from + i) : "memory");
+    for (uint32_t i = threadIdx.x % kLanes * 16; i < bytes; i += kLanes * 16) copy_async16(to + i, from + i);
     copy_commit();
 #endif
     asked_ = next(asked_);

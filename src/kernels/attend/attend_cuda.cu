@@ -166,7 +166,7 @@ __device__ uint32_t row_step(const CudaAttend& a, uint32_t chunks, uint32_t rows
 template <KvFormat kFormat>
 __global__ void __launch_bounds__(kThreads)
     attend_chunks(const CudaStep* step, const __grid_constant__ CudaAttend a, uint32_t processors) {
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   wait_for_previous();
   const KvLayout& l = a.layout;

@@ -262,7 +262,7 @@ __device__ void attend_item(const CudaAttend& a, const AttendShared<kFormat>& s,
 template <KvFormat kFormat>
 __global__ void __launch_bounds__(kStepThreads, 2)
     attend_step(const CudaStep* step, const __grid_constant__ CudaAttend a, uint32_t front) {
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   const uint32_t queries = a.heads / a.layout.heads;
   const AttendShared<kFormat> s = carve<kFormat>(shared, a.layout.head_dim, front, 2 * a.rope_dim * a.rows);

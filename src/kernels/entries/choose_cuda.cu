@@ -75,7 +75,7 @@ __device__ __forceinline__ float entry_score(const ChooseSpec& spec, const Choos
 
 template <RowFormat kFormat>
 __global__ void __launch_bounds__(kChooseThreads) entry_scores(const CudaStep* step, const __grid_constant__ ChooseRows p) {
-  extern __shared__ __align__(16) uint8_t memory[];
+  uint8_t* const memory = dynamic_shared();
   release_next();
   wait_for_previous();
   const ChooseSpec& spec = p.c.spec;

@@ -7,12 +7,6 @@
 
 namespace stet::cuda {
 
-// 16 bytes from `from + kOffset` to shared address `to + kOffset`.
-template <uint32_t kOffset>
-__device__ __forceinline__ void copy_async16_at(uint32_t to, const uint8_t* from) {
-  asm volatile("cp.async.cg.shared.global.L2::256B [%0 + %2], [%1 + %2], 16;" ::"r"(to), "l"(from), "n"(kOffset) : "memory");
-}
-
 // Tiles::next() is where the next tile lies; null behind the last.
 template <typename Unit, typename Tiles>
 class ChunkReader {
@@ -60,7 +54,7 @@ class ChunkReader {
   // left: bytes from the lane's first on.
   template <uint32_t kOffset>
   __device__ void copy(uint32_t to, int32_t left) const {
-    if (left > static_cast<int32_t>(kOffset)) copy_async16_at<kOffset>(to, at_);
+    if (left > static_cast<int32_t>(kOffset)) copy_async16<kOffset>(to, at_);
     if constexpr (kOffset + kWarp * 16 < Unit::kChunkBytes) copy<kOffset + kWarp * 16>(to, left);
   }
 

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kProductThreads, 1)
   using Reader = FloatReader<kFormat, kRows>;
   using Shape = typename Reader::Shape;
   using Lane = Elements<typename Reader::Element, kRows>;
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   const Team team(cut.segments / Shape::kSegments);
   const uint32_t lane = threadIdx.x % kWarp, of_warp = lane / (kTileRows / kRows), row = lane % (kTileRows / kRows) * kRows;

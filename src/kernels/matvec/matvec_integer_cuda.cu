@@ -183,7 +183,7 @@ template <Format kFormat, uint32_t kGroups>
 __global__ void __launch_bounds__(kProductThreads, 1)
     integer_product(const CudaStep* step, const __grid_constant__ CudaProduct p, const __grid_constant__ Cut cut) {
   constexpr uint32_t kColumns = kGroups * 8;
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   const Team team(cut.team_warps);
   const uint32_t per_warp = cut.segments / team.warps, first = team.warp * per_warp;

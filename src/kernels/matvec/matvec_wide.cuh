@@ -31,32 +31,6 @@ struct WidePart {
         end(segment_start(first + count, cut.segments, cut.chunks)) {}
 };
 
-__device__ __forceinline__ void cluster_arrive() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void cluster_wait() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
-// What block `rank` of the cluster has at the place of *mine.
-__device__ __forceinline__ float4 of_peer(const float4* mine, uint32_t rank) {
-#if __CUDA_ARCH__ >= 900
-  float4 v;
-  asm volatile(
-      "{\n .reg .b32 a;\n mapa.shared::cluster.u32 a, %4, %5;\n ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [a];\n}"
-      : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-      : "r"(shared_address(mine)), "r"(rank)
-      : "memory");
-  return v;
-#else
-  return *mine;
-#endif
-}
-
 __device__ __forceinline__ float4 add4(float4 left, float4 right) {
   return {__fadd_rn(left.x, right.x), __fadd_rn(left.y, right.y), __fadd_rn(left.z, right.z),
           __fadd_rn(left.w, right.w)};

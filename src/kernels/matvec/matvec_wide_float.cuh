@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
                        const __grid_constant__ WideCut cut) {
 #if __CUDA_ARCH__ >= 900
   using Stage = WideFloatStage<kFormat, Shape>;
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   const WidePart part(cut);
   WideFloatReader<kFormat, Shape> reader(p, cut, part, shared);

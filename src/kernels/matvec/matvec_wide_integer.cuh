@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(WideShape::kThreads, 1)
                          const __grid_constant__ WideCut cut) {
 #if __CUDA_ARCH__ >= 900
   using Stage = WideStage<kFormat>;
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   const WidePart part(cut);
   WideReader<kFormat> reader(p, cut, part, shared);

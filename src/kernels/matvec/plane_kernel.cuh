@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
                   uint32_t first_row) {
   using Reader = PlaneReader<Unit>;
   constexpr uint32_t kPartial = Unit::kOutputs * kTileRows;  // floats of a warp
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   Team team(cut.warps);
   team.index = threadIdx.x / kWarp / team.warps * gridDim.x + blockIdx.x;  // few tiles go to many processors

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kRowThreads, Unit::kOutputs == 1 ? 2 : 1)
   using Reader = RowReader<Unit, kStages>;
   using Ring = typename Reader::Ring;
   using Sums = Partials<Unit::kOutputs, kBuffers>;
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   const uint32_t warp = threadIdx.x / kWarp, slot = warp / cut.warps;
   const uint32_t outputs = min(Unit::kOutputs, live_rows(step, p.head));

@@ -11,18 +11,13 @@ struct PlaneCodes {
   uint32_t codes;  // of its four elements
 };
 
+#if __CUDA_ARCH__ < 890
 // Four f32, at most 448 in size, as e4m3 codes.
 __device__ __forceinline__ uint32_t e4m3_codes(float4 x) {
-#if __CUDA_ARCH__ >= 890
-  uint16_t low, high;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x.y), "f"(x.x));
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x.w), "f"(x.z));
-  return low | uint32_t{high} << 16;
-#else
   return f32_to_e4m3(x.x) | uint32_t{f32_to_e4m3(x.y)} << 8 | uint32_t{f32_to_e4m3(x.z)} << 16 |
          uint32_t{f32_to_e4m3(x.w)} << 24;
-#endif
 }
+#endif
 
 // A group of 128 by a warp, four elements a lane; elements that are not there are zero.
 template <ActKind kKind>

@@ -95,7 +95,7 @@ bool only_planes(const CudaPrepare& p) {
 }
 
 __global__ void __launch_bounds__(kThreads, 1) prepare_rows(const CudaStep* step, const __grid_constant__ CudaPrepare p) {
-  extern __shared__ __align__(16) float x[];  // the row
+  auto* const x = reinterpret_cast<float*>(dynamic_shared());  // the row
   release_next();
   wait_for_previous();
   const uint32_t rows = live_rows(step, p.head), row = p.first_row + blockIdx.x;

@@ -69,7 +69,7 @@ constexpr size_t score_bytes(uint32_t dim) { return quad_bytes(kScoreQuads, dim)
 
 template <RowFormat kFormat, bool kBlock>
 __global__ void __launch_bounds__(kScoreThreads) union_scores(const CudaStep* step, const __grid_constant__ UnionRows p) {
-  extern __shared__ __align__(16) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   wait_for_previous();
   const UnionSpec& s = p.u.spec;

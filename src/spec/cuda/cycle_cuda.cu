@@ -11,12 +11,6 @@ constexpr uint32_t kAcceptThreads = kCudaSampleRows * kWarp;
 constexpr uint32_t kLongest = 4, kShortest = 2;
 constexpr uint32_t kWindow = 1u << 14;
 
-__device__ __forceinline__ uint64_t clock_ns() {
-  uint64_t ns;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-  return ns;
-}
-
 // Proposals that may be made: the last verified token needs room, but no KV row.
 __device__ __forceinline__ uint32_t proposal_limit(const CudaCycle& c) {
   return min(c.depth, c.end - c.timeline.committed - 1);

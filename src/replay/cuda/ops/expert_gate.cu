@@ -40,7 +40,7 @@ template <typename Unit>
 __global__ void __launch_bounds__(kRowThreads, 2)
     expert_gate_tasks(const CudaStep* step, const __grid_constant__ ExpertProduct p, const __grid_constant__ TaskCut cut) {
   using Reader = TaskReader<Unit, GateTasks>;
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   __shared__ ChosenExperts chosen;
   const uint32_t row = blockIdx.y, rows = live_rows(step, p.head);
   wait_for_previous();

@@ -63,7 +63,7 @@ template <typename Unit>
 __global__ void __launch_bounds__(kRowThreads, 2)
     grouped_tasks(const CudaStep* step, const __grid_constant__ Grouped p, const __grid_constant__ TaskCut cut) {
   using Reader = TaskReader<Unit, GroupTasks>;
-  extern __shared__ __align__(128) uint8_t shared[];
+  uint8_t* const shared = dynamic_shared();
   release_next();
   const uint32_t row = blockIdx.y;
   if (row >= live_rows(step, p.head)) return wait_for_previous();
@@ -98,7 +98,7 @@ __device__ __forceinline__ void leave(const float (&acc)[2][kColumns], float* pa
 template <uint32_t kColumns>
 __global__ void __launch_bounds__(kGroupedThreads, 2)
     grouped_decoded(const CudaStep* step, const __grid_constant__ Grouped p, const __grid_constant__ DecodedCut cut) {
-  extern __shared__ __align__(16) float x[];  // [column][k], then [tile][segment][column][row of the tile]
+  auto* const x = reinterpret_cast<float*>(dynamic_shared());  // [column][k], then [tile][segment][column][row of the tile]
   release_next();
   float* partial = x + size_t{kColumns} * p.k;
   const uint32_t first_tile = blockIdx.x * cut.tiles(), warp = threadIdx.x / kWarp, own = warp / cut.warps;
