@@ -27,13 +27,13 @@ DRAFT = "--draft model:synth:tiny:q8_0 --draft-depth"
 ARMS = (*MODEL, "--current", f"{DRAFT} 1", "--candidate", f"{DRAFT} 2")
 POLICY = ("--policy", "two proposals, always", "--input", "current prefix tokens")
 LEDGER = ("--ledger", "l.sqlite")
-# As the contract in the binary, with few requests.
+# As the contract in the binary, with few requests: at the small scale their answers may have fewer than 64 tokens together.
 SMALL = pathlib.Path(__file__).resolve().parent.parent / "src/lab/spec_eval/spec-eval-contract-v1.json"
 
 
 def small_contract(stet: Stet) -> str:
     contract = json.loads(SMALL.read_text(encoding="utf-8"))
-    contract.update({"contract_id": "small", "short": {"code": 1, "mixed": 2, "exact": 1}, "long": {"2048": 1, "4096": 1}})
+    contract.update({"contract_id": "small", "logprob_positions": 16, "short": {"code": 1, "mixed": 2, "exact": 1}, "long": {"2048": 1, "4096": 1}})
     (stet.folder / "contract.json").write_text(json.dumps(contract))
     return "contract.json"
 
