@@ -13,6 +13,7 @@ namespace stet {
 namespace {
 
 constexpr double kRatesWidth = 760, kRatesLeft = 216, kRatesRight = 724, kRatesTop = 44, kRatesRow = 22, kRatesGroup = 28;
+constexpr double kHalfTick = 30;  // the first value's name reaches so far to the left of its line
 constexpr size_t kMostRows = 48, kLabel = 30;
 
 struct Row {
@@ -59,7 +60,7 @@ void draw_axis(Svg& svg, const Axis& axis, double bottom, const std::string& uni
     svg.line({axis.at(tick), kRatesTop - 6}, {axis.at(tick), bottom}, "grid");
     svg.text({axis.at(tick), bottom + 18}, axis.label(tick), Svg::Anchor::middle, "soft");
   }
-  svg.text({kRatesLeft - 14, bottom + 18}, unit, Svg::Anchor::end, "soft");
+  svg.text({kRatesLeft - 14 - kHalfTick, bottom + 18}, unit, Svg::Anchor::end, "soft");
 }
 
 void draw_rows(Svg& svg, const Axis& axis, const std::vector<Group>& groups, const RatePlot& plot) {

@@ -30,6 +30,15 @@ TEST(PlotRates, DrawsAMarkForEveryRequest) {
   EXPECT_EQ(count_of(html, "class=\"class\">code<"), 1u);
 }
 
+// The first value stands below x = 216, its name centred there.
+TEST(PlotRates, TheUnitHasRoomBesideLongValues) {
+  RatePlot plot = rates(4, 1);
+  for (RateDot& dot : plot.dots) dot.value += 100000;
+  const std::string html = plot_rates("r", plot);
+  EXPECT_THAT(html, HasSubstr(">100040<"));
+  EXPECT_THAT(html, testing::ContainsRegex("<text x=\"172\"[^>]*>tokens/s<"));
+}
+
 TEST(PlotRates, ManyPromptsBecomeRowsOfClasses) {
   const std::string html = plot_rates("r", rates(70, 1));
   EXPECT_THAT(html, HasSubstr("a row is a class"));
