@@ -90,7 +90,7 @@ class Bench:
                 line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 20)  # more than the answer: the end of the connection wakes it
             line.sendall(data)
             while not pieces or not pieces[-1][0].endswith(b"0\r\n\r\n"):
-                got, control, _, _ = line.recvmsg(1 << 16 if wakes else 1 << 21, 256)
+                got, control, _, _ = line.recvmsg(1 << 21, 256)
                 now = time.monotonic_ns()
                 if not got:
                     sys.exit("the server closed the connection")

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <set>
 #include <vector>
 
 #include "scheduler.h"
@@ -15,9 +14,7 @@
 struct CUgraph_st {
   std::vector<std::function<void()>> nodes;
 };
-struct CUgraphExec_st {
-  std::vector<std::function<void()>> nodes;
-};
+struct CUgraphExec_st : CUgraph_st {};
 struct CUstream_st {
   CUgraph_st* captured = nullptr;
 };
@@ -29,7 +26,6 @@ namespace {
 
 constexpr size_t kMemory = size_t{8} << 30;
 constexpr int kProcessors = 3, kShared = 227 * 1024;
-constexpr int kUnwritten = 0xff;  // of every byte that nobody wrote: NaNs
 
 bool there_is_a_device() { return std::getenv("STET_EMULATED_CUDA") != nullptr; }
 
@@ -45,7 +41,7 @@ cudaError_t on_stream(cudaStream_t stream, std::function<void()> work) {
 cudaError_t give(void** out, size_t bytes) {
   *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*out == nullptr) return cudaErrorMemoryAllocation;
-  std::memset(*out, kUnwritten, bytes);
+  std::memset(*out, stet::emulated::kUnwritten, bytes);
   return cudaSuccess;
 }
 
@@ -149,7 +145,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new CUgraphExec_st{graph->nodes};
+  *exec = new CUgraphExec_st{*graph};
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -18,7 +18,6 @@ namespace {
 
 constexpr uint32_t kLanes = 32;
 constexpr uint32_t kFirstAddress = 1024;  // of shared memory: 0 is never a place
-constexpr uint8_t kUnwritten = 0xff;      // of every byte that nobody wrote: NaNs
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "emulated GPU: %s (block %u,%u,%u thread %u)\n", what, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x);
@@ -103,19 +102,22 @@ void wait_until(const Condition& condition) {
   progress = true;
 }
 
+// Whether the round is over; who finds that all are there ends it.
+bool is_over(Meeting& m, uint32_t round, uint32_t wanted) {
+  if (m.round == round && m.arrived >= wanted) {
+    m.arrived = 0;
+    ++m.round;
+  }
+  return m.round != round;
+}
+
 // `wanted` is asked again and again: threads that end are waited for no longer.
 template <typename Wanted>
 void meet(Meeting& m, const Wanted& wanted) {
   const uint32_t round = m.round;
   ++m.arrived;
   progress = true;
-  wait_until([&] {
-    if (m.round == round && m.arrived >= wanted()) {
-      m.arrived = 0;
-      ++m.round;
-    }
-    return m.round != round;
-  });
+  wait_until([&] { return is_over(m, round, wanted()); });
 }
 
 void end_thread(Thread& t) {
@@ -253,14 +255,7 @@ void cluster_arrive() {
 }
 void cluster_wait() {
   Cluster& c = *running->cluster;
-  wait_until([&] {
-    Meeting& m = c.meeting;
-    if (m.round == running->cluster_round && m.arrived >= c.alive) {
-      m.arrived = 0;
-      ++m.round;
-    }
-    return m.round != running->cluster_round;
-  });
+  wait_until([&] { return is_over(c.meeting, running->cluster_round, c.alive); });
 }
 
 uint8_t* dynamic_shared() { return running->block->shared.get(); }

@@ -18,6 +18,8 @@ extern dim3 blockDim, gridDim;
 
 namespace stet::emulated {
 
+constexpr int kUnwritten = 0xff;  // of every byte of memory that nobody wrote: NaNs
+
 // Runs every thread of a grid. cluster: blocks along x that run together.
 void run_grid(dim3 grid, uint32_t cluster, dim3 block, size_t dynamic_shared, const std::function<void()>& kernel);
 

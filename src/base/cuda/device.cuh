@@ -15,15 +15,8 @@ namespace stet::cuda {
 constexpr uint32_t kWarp = 32;
 constexpr uint32_t kAll = 0xffffffffu;
 
-// The next kernel of the stream may begin: everything it does before its own wait() depends on nothing.
-__device__ __forceinline__ void release_next() { launch_dependents(); }
-
 // Rows of the step that a list works on: those of the pass, or, of a head list, those whose logits are wanted.
 __device__ __forceinline__ uint32_t live_rows(const CudaStep* step, bool head) { return head ? step->head_rows : step->rows; }
-
-// Until here nothing may be read that an earlier kernel writes, and nothing written at all. Every thread of every
-// kernel calls it: a kernel that ended without it would let its successor overtake its predecessor.
-__device__ __forceinline__ void wait_for_previous() { wait_for_dependencies(); }
 
 __device__ __forceinline__ void copy_async16(void* shared, const void* global) { copy_async16(shared_address(shared), global); }
 

@@ -10,12 +10,15 @@ namespace stet::cuda {
 
 // ---- Dependent launch (sm_90 and up; before, a kernel begins when its predecessor has ended). -------------------------------------------
 
-__device__ __forceinline__ void launch_dependents() {
+// The next kernel of the stream may begin: everything it does before its own wait depends on nothing.
+__device__ __forceinline__ void release_next() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void wait_for_dependencies() {
+// Until here nothing may be read that an earlier kernel writes, and nothing written at all. Every thread of every
+// kernel calls it: a kernel that ended without it would let its successor overtake its predecessor.
+__device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif

@@ -1,20 +1,16 @@
 // Dot products of 32 columns with VNNI, for either width.
 #pragma once
 
+#include "base/simd/dot_sums.h"
+
 namespace stet::STET_ISA {
 
 // Dot products of kRows rows of x with weights that come four columns at a time, as kVectors vectors of rows: what is loaded of x serves all
 // of them. Exact.
 template <int kRows, int kVectors>
-struct NibbleDots {
-  I sum[kRows][kVectors];
+struct NibbleDots : DotSums<kRows, kVectors> {
+  using DotSums<kRows, kVectors>::sum;
 
-  NibbleDots() {
-    STET_UNROLL
-    for (auto& row : sum)
-      STET_UNROLL
-      for (I& s : row) s = izero();
-  }
   // w: codes below 16. at(row): the row's x, of the same columns.
   template <typename At>
   void add(const I (&w)[kVectors], const At& at) {

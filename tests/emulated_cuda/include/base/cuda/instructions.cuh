@@ -11,8 +11,8 @@
 
 namespace stet::cuda {
 
-inline void launch_dependents() {}
-inline void wait_for_dependencies() {}
+inline void release_next() {}
+inline void wait_for_previous() {}
 
 inline uint8_t* dynamic_shared() { return emulated::dynamic_shared(); }
 inline uint32_t shared_address(const void* p) { return emulated::shared_address(p); }
